@@ -37,14 +37,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from mcp_trio.oracle.bench._load import Address, Program, open_load
 from mcp_trio.oracle.bench._requests import Mix, PreparedCall
 from mcp_trio.oracle.bench._turn import Pace
+from mcp_trio.oracle.bench.engine._load import Address, Program, open_load
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from mcp_trio.oracle.bench._templates import Template
+    from mcp_trio.oracle.bench.engine._templates import Template
 
 # A session's era: the stand-ins speak only it.
 ERA: Final = "2025-11-25"

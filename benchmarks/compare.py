@@ -57,9 +57,9 @@ from benchmarks.compared import MEASURES, row_table  # noqa: E402
 from benchmarks.peers.prepare import ENVIRONMENTS  # noqa: E402
 from benchmarks.targets import ENVIRONMENT, TARGETS, Programs  # noqa: E402
 from mcp_core import McpTrioError, __version__  # noqa: E402
-from mcp_trio.oracle.bench._load import Address, Program, open_load  # noqa: E402
 from mcp_trio.oracle.bench._requests import Mix, PreparedCall, varied  # noqa: E402
 from mcp_trio.oracle.bench._turn import Pace  # noqa: E402
+from mcp_trio.oracle.bench.engine._load import Address, Program, open_load  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence

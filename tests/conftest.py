@@ -116,7 +116,7 @@ STARTS_PROGRAMS = [
         trio_/cli/use/test_task_line
         trio_/cli/use/test_tasks
         trio_/cli/use/test_undeclared
-        trio_/oracle/bench/test_programs
+        trio_/oracle/bench/engine/test_programs
         trio_/oracle/fuzz/test_bad_targets
         trio_/oracle/fuzz/test_faults
         trio_/host/test_host_http

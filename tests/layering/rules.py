@@ -293,15 +293,15 @@ CALLS_SEND_ALL: Final = (
     "mcp_trio/oracle/fuzz/_http.py",  # writes what no client would
     "mcp_trio/oracle/fuzz/_stdio.py",  # writes what no connection would
     "mcp_trio/oracle/fuzz/client/_lines.py",  # the same
-    "mcp_trio/oracle/bench/_http_load.py",  # prepared bytes, one call at a time
-    "mcp_trio/oracle/bench/_stdio_load.py",  # prepared bytes, from one task
+    "mcp_trio/oracle/bench/engine/_http_load.py",  # prepared bytes, one call at a time
+    "mcp_trio/oracle/bench/engine/_stdio_load.py",  # prepared bytes, from one task
     # The peers of a replay, which have no connection: each stream has one task that writes.
     "mcp_trio/oracle/replay/_stream.py",
     "mcp_trio/streams/_replayed.py",
     "mcp_trio/testing/_peer.py",  # the peer, played by a task of a test
     "mcp_trio/testing/hostile/_client_attacks.py",  # the same
     "mcp_trio/testing/hostile/_server.py",  # the same
-    "mcp_trio/oracle/bench/_processes.py",  # to a process of the load, which no connection uses
+    "mcp_trio/oracle/bench/engine/_processes.py",  # to a process of the load
 )
 
 ACTING_BUILTINS: Final = frozenset({"__import__", "eval", "exec", "input", "open", "print"})

@@ -42,11 +42,12 @@ from mcp_trio.cli._options import (
 from mcp_trio.cli._parser import new_parser
 from mcp_trio.cli._screen import Screen, encode_document
 from mcp_trio.cli._session import needs_login_text
-from mcp_trio.oracle.bench._calls import LISTS, BenchCalls
-from mcp_trio.oracle.bench._conversations import CONVERSATIONS, open_conversations
-from mcp_trio.oracle.bench._load import Address, open_load
-from mcp_trio.oracle.bench._recorded import NothingToPlay, Recorded, RecordedWork
-from mcp_trio.oracle.bench._report import (
+from mcp_trio.oracle.bench._turn import Pace, TargetGone
+from mcp_trio.oracle.bench.calls._calls import LISTS, BenchCalls
+from mcp_trio.oracle.bench.calls._recorded import NothingToPlay, Recorded, RecordedWork
+from mcp_trio.oracle.bench.client._conversations import CONVERSATIONS, open_conversations
+from mcp_trio.oracle.bench.engine._load import Address, open_load
+from mcp_trio.oracle.bench.report._report import (
     BenchReport,
     comparison_text,
     document_head,
@@ -56,9 +57,8 @@ from mcp_trio.oracle.bench._report import (
     pace_text,
     table,
 )
-from mcp_trio.oracle.bench._run import BenchRun, TargetEnd
-from mcp_trio.oracle.bench._thresholds import Threshold, parse_time
-from mcp_trio.oracle.bench._turn import Pace, TargetGone
+from mcp_trio.oracle.bench.report._run import BenchRun, TargetEnd
+from mcp_trio.oracle.bench.report._thresholds import Threshold, parse_time
 from mcp_trio.streams._stdio import stop_on_signals
 
 from ._bench_calls import (
@@ -75,10 +75,10 @@ from ._junit_file import write_junit
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from mcp_trio.oracle.bench._calls import Calls
     from mcp_trio.oracle.bench._requests import Work
-    from mcp_trio.oracle.bench._run import BenchRow
     from mcp_trio.oracle.bench._turn import TargetLoad
+    from mcp_trio.oracle.bench.calls._calls import Calls
+    from mcp_trio.oracle.bench.report._run import BenchRow
     from mcp_trio.streams._stdio import StopSignal
 
 __all__ = ["BenchOptions", "bench", "parse"]
@@ -640,7 +640,7 @@ def _open(target: BenchTarget, options: BenchOptions) -> Any:
     if options.through_client:
         return open_lean_or_client()
     if isinstance(address, Address) and options.processes > 1:
-        from mcp_trio.oracle.bench._processes import open_loads
+        from mcp_trio.oracle.bench.engine._processes import open_loads
 
         return open_loads(
             address, options.processes, options.calls, era=options.era, timeout=options.timeout

@@ -18,11 +18,16 @@ from mcp_core.urls import Url, is_local_host
 from mcp_trio.cli._elicitation_answers import ElicitationAnswers
 from mcp_trio.cli._errors import MISUSE, NOTHING_JUDGED, CliError
 from mcp_trio.cli._session import guess_endpoint
-from mcp_trio.oracle.bench._client_load import open_client_at, open_client_of
-from mcp_trio.oracle.bench._load import Address, open_load
 from mcp_trio.oracle.bench._process import ChildrenMeter, ListenerMeter, NoMeter
-from mcp_trio.oracle.bench._recorded import Recorded
-from mcp_trio.oracle.bench._script import MAX_SCRIPT_BYTES, InvalidScript, Script, parse_script
+from mcp_trio.oracle.bench.calls._recorded import Recorded
+from mcp_trio.oracle.bench.calls._script import (
+    MAX_SCRIPT_BYTES,
+    InvalidScript,
+    Script,
+    parse_script,
+)
+from mcp_trio.oracle.bench.client._client_load import open_client_at, open_client_of
+from mcp_trio.oracle.bench.engine._load import Address, open_load
 
 from ._trace_file import load_trace_file
 
@@ -87,8 +92,9 @@ def add_client_options(parser: argparse.ArgumentParser) -> None:
         "--through",
         choices=["client"],
         help="call through the client of this package, which answers questions, follows tasks, waits"
-        " for the notifications of a script, uses the logins of `mcp-trio login`, and speaks HTTP/2 to https:// servers; it needs several"
-        " times the processor time, so fast servers look alike",
+        " for the notifications of a script, uses the logins of `mcp-trio login`, and speaks HTTP/2"
+        " to https:// servers; it needs several times the processor time, so fast servers look"
+        " alike",
     )
     group.add_argument(
         "--answer",

@@ -15,10 +15,10 @@ from mcp_core import ConnectFailed
 from mcp_trio._files import write_output
 from mcp_trio.cli._errors import MISUSE, NO_CONNECTION, CliError
 from mcp_trio.cli._screen import Screen, encode_document
-from mcp_trio.oracle.bench._progress import measure_progress
-from mcp_trio.oracle.bench._report import format_seconds
-from mcp_trio.oracle.bench._sessions import TooManyFiles, measure_sessions, require_files
 from mcp_trio.oracle.bench._turn import TargetGone
+from mcp_trio.oracle.bench.client._progress import measure_progress
+from mcp_trio.oracle.bench.client._sessions import TooManyFiles, measure_sessions, require_files
+from mcp_trio.oracle.bench.report._report import format_seconds
 from mcp_trio.streams._stdio import stop_on_signals
 
 from ._bench_calls import client_of, meter_of, open_one
@@ -26,8 +26,8 @@ from ._bench_calls import client_of, meter_of, open_one
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from mcp_trio.oracle.bench._progress import ProgressRate
-    from mcp_trio.oracle.bench._sessions import IdleSessions
+    from mcp_trio.oracle.bench.client._progress import ProgressRate
+    from mcp_trio.oracle.bench.client._sessions import IdleSessions
 
     from ._bench import BenchOptions
     from ._bench_targets import BenchTarget

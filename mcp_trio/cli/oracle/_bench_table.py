@@ -7,7 +7,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from mcp_trio.oracle.bench._report import format_seconds, pace_text, table
+from mcp_trio.oracle.bench.report._report import format_seconds, pace_text, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from mcp_trio.cli._screen import Screen
-    from mcp_trio.oracle.bench._run import BenchRow, BenchRun
+    from mcp_trio.oracle.bench.report._run import BenchRow, BenchRun
 
 __all__ = ["BenchDisplay", "histogram_lines"]
 

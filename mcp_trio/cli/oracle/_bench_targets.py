@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from mcp_trio.cli._session import Target
-    from mcp_trio.oracle.bench._load import Address, Program
+    from mcp_trio.oracle.bench.engine._load import Address, Program
 
 __all__ = ["BenchTarget", "parse_targets"]
 
@@ -107,7 +107,7 @@ class BenchTarget:
 
     def address(self) -> Address | Program:
         """Return how a load reaches it."""
-        from mcp_trio.oracle.bench._load import Address, Program
+        from mcp_trio.oracle.bench.engine._load import Address, Program
 
         target = self.target
         if isinstance(target.server, str):

@@ -16,7 +16,7 @@ from trio.testing import MockClock
 from mcp_core import ConnectFailed
 from mcp_trio.cli import main
 from mcp_trio.cli.oracle import _bench, _bench_table
-from mcp_trio.oracle.bench import _ratios
+from mcp_trio.oracle.bench.report import _ratios
 from mcp_trio.oracle.fuzz._echo import Echo
 from tests.harness.world.command import ROOT
 from tests.trio_.oracle.bench.fake_load import FakeLoad

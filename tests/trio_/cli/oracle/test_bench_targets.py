@@ -12,7 +12,7 @@ from mcp_trio.cli import main
 from mcp_trio.cli._errors import CliError
 from mcp_trio.cli.oracle import _bench
 from mcp_trio.cli.oracle._bench_targets import BenchTarget
-from mcp_trio.oracle.bench._load import Address, Program
+from mcp_trio.oracle.bench.engine._load import Address, Program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,15 +14,15 @@ from trio.testing import memory_stream_pair
 from mcp_core import ConnectFailed
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.http_client._connector import Connector
-from mcp_trio.oracle.bench._load import Address, open_load
 from mcp_trio.oracle.bench._requests import PreparedCall
-from mcp_trio.oracle.bench._stdio_load import StdioLoad
+from mcp_trio.oracle.bench.engine._load import Address, open_load
+from mcp_trio.oracle.bench.engine._stdio_load import StdioLoad
 from tests.harness.jsonrpc import D, E
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-    from mcp_trio.oracle.bench._http_load import HttpLoad
+    from mcp_trio.oracle.bench.engine._http_load import HttpLoad
 
 URL = "http://127.0.0.1:1/mcp"
 PING = PreparedCall("ping", None, "ping")

@@ -1,0 +1,1 @@
+"""The lean engine: prepared bytes to a program or a URL, from one process or several."""

@@ -1,0 +1,398 @@
+"""Loads through the client, and whole conversations as calls: the figures of a turn."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+
+import mcp_trio
+from mcp_core import ConnectFailed
+from mcp_trio.oracle.bench._process import NoMeter
+from mcp_trio.oracle.bench._requests import Mix, PreparedCall
+from mcp_trio.oracle.bench._turn import Pace
+from mcp_trio.oracle.bench.calls._recorded import Recorded
+from mcp_trio.oracle.bench.client._client_load import open_client_at
+from mcp_trio.oracle.bench.client._conversations import CONVERSATIONS, open_conversations
+from mcp_trio.oracle.bench.client._progress import measure_progress
+from tests.core.trace.judge.conversations import C, S, ask, result
+from tests.core.trace.replay.traces import HANDSHAKE, call, recorded, text
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from mcp_trio.oracle.bench._turn import TargetLoad
+
+Clock = trio.testing.MockClock
+POT = "tea://pot"
+ERAS = ["2025-11-25", "2026-07-28"]
+
+
+@dataclass
+class Size:
+    """A form's field."""
+
+    size: int
+
+
+def make_server(page_size: int = 1_000) -> mcp_trio.Server:
+    server = mcp_trio.Server("shop", page_size=page_size)
+
+    @server.tool
+    async def wait(seconds: float) -> str:
+        """Wait."""
+        await trio.sleep(seconds)
+        return "done"
+
+    @server.tool
+    async def order(context: mcp_trio.Context) -> str:
+        """Ask for a size."""
+        answer = await context.elicit("Which size?", Size)
+        return f"size {answer.data.size}" if answer.action == "accept" else "none"
+
+    @server.tool(task="optional")
+    async def research() -> str:
+        """Take its time."""
+        await trio.sleep(0.25)
+        return "owls"
+
+    @server.tool
+    def fail() -> str:
+        """Fail."""
+        raise mcp_trio.ToolError("it failed")
+
+    @server.tool
+    async def report(steps: int, context: mcp_trio.Context) -> str:
+        """Report steps, ten a second."""
+        for step in range(steps):
+            await trio.sleep(0.1)
+            await context.progress(step, steps)
+        return "done"
+
+    return server
+
+
+def make_pot() -> mcp_trio.Server:
+    server = mcp_trio.Server("pot")
+
+    @server.resource(POT)
+    def pot() -> str:
+        """Say what is in the pot."""
+        return "tea"
+
+    @server.tool
+    def brew(seconds: float | None) -> str:
+        """Change the pot after a while, or never."""
+
+        async def change() -> None:
+            await trio.sleep(seconds or 0)
+            server.changed(resource=POT)
+
+        if seconds is not None:
+            trio.lowlevel.spawn_system_task(change)
+        return "started"
+
+    return server
+
+
+def tool(name: str, **arguments: Any) -> PreparedCall:
+    return PreparedCall("tools/call", {"name": name, "arguments": arguments}, f"tools/call {name}")
+
+
+@asynccontextmanager
+async def loaded(
+    era: str, timeout: float = 10.0, server: mcp_trio.Server | None = None, **options: Any
+) -> AsyncIterator[TargetLoad]:
+    connect = partial(mcp_trio.connect, server or make_server(), versions=[era], **options)
+    async with open_client_at(connect, port=None, timeout=timeout) as load:
+        yield load
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_closed_loop_counts_latencies_of_each_caller(era: str, autojump_clock: Clock) -> None:
+    async with loaded(era) as load:
+        assert (load.revision, load.server.split()[0]) == (era, "shop")
+        assert "tools" in load.capabilities
+        turn = await load.turn(Mix([tool("wait", seconds=0.15)]), Pace(None, 3), 1.0)
+    assert (turn.sent, turn.answered, turn.failed) == (21, 21, 0)
+    assert turn.seconds == pytest.approx(1.05)
+    assert turn.histogram.percentile(50) == pytest.approx(0.15, rel=0.04)
+    assert [name for _, name in turn.slowest] == ["tools/call wait"] * 5
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_turn_that_is_cut_has_what_was_answered(era: str, autojump_clock: Clock) -> None:
+    async with loaded(era) as load, trio.open_nursery() as nursery:
+        assert not load.cut()
+        turns = []
+
+        async def play() -> None:
+            work = Mix([tool("wait", seconds=0.15)])
+            turns.append(await load.turn(work, Pace(10.0, 1, even=True), 60.0))
+
+        nursery.start_soon(play)
+        await trio.sleep(1.02)
+        assert load.cut()
+        await trio.testing.wait_all_tasks_blocked()
+        [turn] = turns
+        assert (turn.is_cut, turn.sent, turn.answered, turn.late) == (True, 6, 6, 6)
+        assert turn.unfinished == 5
+        assert (await load.turn(Mix([tool("wait", seconds=0.1)]), Pace(None, 1), 0.5)).answered
+
+
+async def test_think_time_ends_with_the_turn(autojump_clock: Clock) -> None:
+    call = tool("wait", seconds=0.1)._replace(think=60.0)
+    async with loaded("2026-07-28") as load:
+        began = trio.current_time()
+        turn = await load.turn(Mix([call]), Pace(None, 2), 1.0)
+        assert trio.current_time() - began == pytest.approx(1.0)
+    assert turn.answered == 2
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_open_loop_counts_from_the_intended_start(era: str, autojump_clock: Clock) -> None:
+    """Ten calls a second of 0.3 s on two connections fall behind, and the latency shows it."""
+    async with loaded(era) as load:
+        work = Mix([tool("wait", seconds=0.3)])
+        turn = await load.turn(work, Pace(10.0, 2, even=True), 1.0)
+    assert (turn.sent, turn.answered) == (10, 10)
+    assert turn.late == 8
+    assert turn.histogram.percentile(100) == pytest.approx(0.7, rel=0.1)
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_question_is_answered_within_the_call(era: str, autojump_clock: Clock) -> None:
+    asked = []
+
+    def fill_in(params: Any) -> dict[str, int]:
+        asked.append(params.message)
+        return {"size": 4}
+
+    async with loaded(era, on_elicit=fill_in) as load:
+        turn = await load.turn(Mix([tool("order")]), Pace(5.0, 2, even=True), 1.0)
+    assert (turn.answered, turn.failed) == (5, 0)
+    assert asked == ["Which size?"] * 5
+
+
+async def test_task_is_followed_to_its_result(autojump_clock: Clock) -> None:
+    async with loaded("2026-07-28", tasks=True) as load:
+        turn = await load.turn(Mix([tool("research")]), Pace(None, 1), 1.0)
+    assert turn.answered
+    assert not turn.failed
+    assert turn.histogram.percentile(0) >= 0.24
+
+
+@pytest.mark.parametrize(
+    ("prepared", "cause"),
+    [
+        (tool("fail"), "isError"),
+        (PreparedCall("resources/read", {"uri": "a://b"}, "read"), "not sent"),
+        (PreparedCall("x/unknown", None, "unknown"), "-32601"),
+    ],
+)
+@pytest.mark.parametrize("era", ERAS)
+async def test_failed_call_is_counted_by_its_cause(
+    era: str, prepared: PreparedCall, cause: str, autojump_clock: Clock
+) -> None:
+    async with loaded(era) as load:
+        turn = await load.turn(Mix([prepared]), Pace(4.0, 1, even=True), 1.0)
+    assert (turn.sent, turn.answered) == (4, 0)
+    assert turn.errors == {cause: 4}
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_call_without_response_in_time_is_a_timeout(era: str, autojump_clock: Clock) -> None:
+    """It has no latency, and the callers go on."""
+    async with loaded(era, timeout=0.5) as load:
+        work = Mix([tool("wait", seconds=60.0)])
+        turn = await load.turn(work, Pace(None, 2), 1.0)
+        assert (turn.sent, turn.answered, turn.timeouts) == (4, 0, 4)
+        assert turn.histogram.count == 0
+        turn = await load.turn(Mix([tool("wait", seconds=0.25)]), Pace(None, 2), 1.0)
+    assert turn.answered == 8
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_call_ends_with_the_notification_that_it_waits_for(
+    era: str, autojump_clock: Clock
+) -> None:
+    """The response comes at once, and the change 0.2 s later. Each caller is subscribed once."""
+    async with loaded(era, server=make_pot()) as load:
+        call = tool("brew", seconds=0.2)._replace(notified=POT)
+        turn = await load.turn(Mix([call]), Pace(None, 1), 1.0)
+        assert (turn.sent, turn.answered, turn.failed) == (5, 5, 0)
+        assert turn.histogram.percentile(50) == pytest.approx(0.2, rel=0.04)
+        turn = await load.turn(Mix([call]), Pace(4.0, 2, even=True), 1.0)
+        assert (turn.answered, turn.failed) == (4, 0)
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_notification_that_does_not_come_is_a_timeout(
+    era: str, autojump_clock: Clock
+) -> None:
+    async with loaded(era, 0.5, make_pot()) as load:
+        call = tool("brew", seconds=None)._replace(notified=POT)
+        turn = await load.turn(Mix([call]), Pace(None, 1), 1.0)
+        assert (turn.answered, turn.timeouts) == (0, 2)
+        call = tool("brew", seconds=0.1)._replace(notified=POT)
+        assert (await load.turn(Mix([call]), Pace(None, 1), 1.0)).answered == 10
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_subscription_that_a_server_does_not_have_is_an_error(
+    era: str, autojump_clock: Clock
+) -> None:
+    async with loaded(era) as load:
+        call = tool("wait", seconds=0.1)._replace(notified=POT)
+        turn = await load.turn(Mix([call]), Pace(2.0, 1, even=True), 1.0)
+    assert turn.errors == {"not sent": 2}
+
+
+async def test_think_time_passes_between_calls(autojump_clock: Clock) -> None:
+    async with loaded("2025-11-25") as load:
+        work = Mix([tool("wait", seconds=0.1)._replace(think=0.4)])
+        turn = await load.turn(work, Pace(None, 1), 1.0)
+    assert turn.answered == 2
+    assert turn.histogram.percentile(100) < 0.11
+
+
+async def test_request_outside_a_turn_has_its_response_or_its_error(autojump_clock: Clock) -> None:
+    async with loaded("2025-11-25") as load:
+        listed = await load.ask("tools/list")
+        assert {each["name"] for each in listed["result"]["tools"]} >= {"wait", "order"}
+        assert (await load.ask("x/unknown"))["error"]["code"] == -32601
+
+
+PAGES = [
+    *HANDSHAKE,
+    C(ask(1, "tools/list")),
+    S(result(1, tools=[], nextCursor="old")),
+    C(ask(2, "tools/list", cursor="old")),
+    S(result(2, tools=[])),
+    C(call(3, "wait", seconds=0.0)),
+    S(text(3, "done")),
+]
+
+
+async def test_recorded_cursors_are_the_live_ones(autojump_clock: Clock) -> None:
+    """The server's pages have one tool each, so a stale cursor would be an error."""
+    server = make_server(page_size=1)
+    connect = partial(mcp_trio.connect, server, versions=["2025-11-25"])
+    async with open_client_at(connect, port=None, timeout=5.0) as load:
+        work = Recorded(recorded(PAGES), answers_itself=True).work("2025-11-25")
+        turn = await load.turn(work, Pace(30.0, 2, even=True), 1.0)
+    assert (turn.answered, turn.failed) == (30, 0)
+
+
+class _Target:
+    """A target whose connections can be refused."""
+
+    def __init__(self) -> None:
+        self.opened = 0
+        self.open = 0
+        self.is_refusing = False
+        self.server = make_server()
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[mcp_trio.Client]:
+        await trio.lowlevel.checkpoint()
+        if self.is_refusing:
+            raise ConnectFailed("no one listens\nmore")
+        self.opened += 1
+        self.open += 1
+        try:
+            async with mcp_trio.connect(self.server) as client:
+                yield client
+        finally:
+            self.open -= 1
+
+
+async def test_callers_keep_their_clients_for_the_next_turn(autojump_clock: Clock) -> None:
+    target = _Target()
+    work = Mix([tool("wait", seconds=0.15)])
+    async with open_client_at(target.connect, port=None, timeout=5.0) as load:
+        assert target.opened == 1
+        for callers, opened in ((3, 3), (2, 3), (4, 4)):
+            turn = await load.turn(work, Pace(None, callers), 0.5)
+            assert (turn.answered, target.opened) == (4 * callers, opened)
+    assert target.open == 0
+
+
+async def test_target_that_accepts_no_caller_ends_the_turn(autojump_clock: Clock) -> None:
+    target = _Target()
+    async with open_client_at(target.connect, port=None, timeout=5.0) as load:
+        target.is_refusing = True
+        with pytest.raises(ConnectFailed, match="no one listens"):
+            await load.turn(Mix([tool("wait", seconds=0.1)]), Pace(None, 9), 0.5)
+    with pytest.raises(ConnectFailed, match="no one listens"):
+        async with open_client_at(target.connect, port=None, timeout=5.0):
+            pass
+
+
+async def test_target_that_never_answers_the_handshake_is_no_target(autojump_clock: Clock) -> None:
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[mcp_trio.Client]:
+        await trio.Event().wait()
+        async with mcp_trio.connect(make_server()) as client:
+            yield client
+
+    with pytest.raises(ConnectFailed, match="within 5 s"):
+        async with open_client_at(connect, port=None, timeout=5.0):
+            pass
+
+
+# -- Whole conversations ---------------------------------------------------------------------------
+
+
+async def test_conversation_is_measured_from_its_start_to_its_end(autojump_clock: Clock) -> None:
+    target = _Target()
+    open_load = partial(open_client_at, target.connect, port=None, timeout=5.0)
+    async with open_conversations(open_load, NoMeter(), timeout=5.0) as load:
+        turn = await load.turn(CONVERSATIONS, Pace(20.0, 4, even=True), 1.0)
+    assert (turn.answered, turn.failed) == (20, 0)
+    assert (target.opened, target.open) == (21, 0)
+
+
+async def test_conversation_that_cannot_begin_is_an_error(autojump_clock: Clock) -> None:
+    target = _Target()
+    open_load = partial(open_client_at, target.connect, port=None, timeout=5.0)
+    async with open_conversations(open_load, NoMeter(), timeout=5.0) as load:
+        target.is_refusing = True
+        turn = await load.turn(CONVERSATIONS, Pace(5.0, 1, even=True), 1.0)
+    assert (turn.sent, turn.errors) == (5, {"no connection": 5})
+
+
+# -- Progress --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_progress_is_counted_from_the_first_to_the_last(
+    era: str, autojump_clock: Clock
+) -> None:
+    async with mcp_trio.connect(make_server(), versions=[era]) as client:
+        found = await measure_progress(client, "report", {"steps": 11}, 11, timeout=5.0)
+    assert (found.events, found.error) == (11, "")
+    assert found.rate == pytest.approx(10.0)
+    assert found.seconds == pytest.approx(1.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "error"),
+    [
+        ("report", {"steps": 2}, "2 of 5 progress notifications came: give --args with which "),
+        ("fail", {}, "the tool failed"),
+        ("wait", {"seconds": 99.0}, "no answer to tools/call within 5 s"),
+    ],
+)
+async def test_progress_that_does_not_come_is_an_error(
+    name: str, arguments: dict[str, Any], error: str, autojump_clock: Clock
+) -> None:
+    async with mcp_trio.connect(make_server()) as client:
+        found = await measure_progress(client, name, arguments, 5, timeout=5.0)
+    assert error in found.error
+    assert found.to_json()["error"] == found.error

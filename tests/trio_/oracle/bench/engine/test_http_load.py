@@ -1,0 +1,667 @@
+"""The lean engine over HTTP, with stand-ins that answer well and badly."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from mcp_core import ConnectFailed
+from mcp_trio.oracle.bench import _tally
+from mcp_trio.oracle.bench._requests import Mix, PreparedCall
+from mcp_trio.oracle.bench._turn import Pace, TargetGone
+from mcp_trio.oracle.bench.engine import _http_reader
+from mcp_trio.oracle.bench.engine._load import Address
+from tests.harness.jsonrpc import D, E
+from tests.trio_.oracle.bench.stand_ins import (
+    ECHO,
+    PING,
+    AnswerReader,
+    HttpRequest,
+    http_load,
+    result,
+)
+
+ONE = Pace(None, 1)
+
+
+async def answer(request: HttpRequest) -> None:
+    await trio.sleep(0.01)
+    await request.respond(result(request.message))
+
+
+async def never_answer(request: HttpRequest) -> None:
+    await trio.sleep_forever()
+
+
+# -- Measures ------------------------------------------------------------------------------------
+
+
+async def test_closed_loop_calls_one_after_the_other(autojump_clock: Any) -> None:
+    async with http_load(answer) as (load, stand_in):
+        turn = await load.turn(Mix([ECHO]), Pace(None, 4), 0.2)
+    assert turn.sent == turn.answered == 80
+    assert turn.rate == pytest.approx(400, rel=0.02)
+    assert turn.histogram.percentile(50) == pytest.approx(0.01, rel=0.03)
+    assert turn.histogram.longest == pytest.approx(0.01)
+    assert (turn.failed, turn.late, len(turn.slowest)) == (0, 0, 5)
+    assert turn.tenths == pytest.approx([8] * 10, abs=4)
+    assert stand_in.connections == 4
+
+
+@pytest.mark.parametrize("pace", [Pace(None, 4), Pace(200, 4, even=True)])
+async def test_turn_that_is_cut_has_what_was_answered(pace: Pace, autojump_clock: Any) -> None:
+    """Calls without a response aren't counted, nor are those that no caller has taken."""
+    async with http_load(answer) as (load, server), trio.open_nursery() as nursery:
+        assert not load.cut()
+        turns = []
+
+        async def play() -> None:
+            turns.append(await load.turn(Mix([ECHO]), pace, 60.0))
+
+        nursery.start_soon(play)
+        await trio.sleep(0.105)
+        server.handle = never_answer
+        await trio.sleep(0.2)
+        assert load.cut()
+        await trio.testing.wait_all_tasks_blocked()
+        [turn] = turns
+        assert turn.is_cut
+        assert turn.sent == turn.answered > 20
+        assert turn.seconds == pytest.approx(0.305, rel=0.02)
+        assert turn.unfinished == (4 if pace.rate is None else pytest.approx(61 - turn.sent, abs=2))
+        server.handle = answer
+        assert not load.cut()
+        assert (await load.turn(Mix([ECHO]), ONE, 0.1)).answered >= 9
+
+
+@pytest.mark.parametrize("even", [True, False])
+async def test_open_loop_sends_at_its_rate(autojump_clock: Any, even: bool) -> None:
+    async with http_load(answer) as (load, _):
+        turn = await load.turn(Mix([ECHO]), Pace(20, 8, even=even), 5.0)
+    assert turn.answered == (100 if even else pytest.approx(100, rel=0.3))
+    assert turn.histogram.longest == pytest.approx(0.01)
+    assert turn.late == 0
+
+
+async def test_open_loop_overload_counts_latency_from_intended_start(autojump_clock: Any) -> None:
+    """One connection makes 100 calls a second; of 200 each waits longer than the one before."""
+    async with http_load(answer, timeout=30.0) as (load, _):
+        turn = await load.turn(Mix([ECHO]), Pace(200, 1, even=True), 0.25)
+    assert turn.answered == 50
+    assert turn.late == pytest.approx(48, abs=2)
+    assert turn.histogram.longest == pytest.approx(0.25, rel=0.05)
+    assert turn.seconds == pytest.approx(0.5, rel=0.02)
+    assert turn.rate == pytest.approx(100, rel=0.02)
+
+
+async def test_open_loop_overload_beyond_timeout_counts_timeouts(autojump_clock: Any) -> None:
+    async with http_load(answer, timeout=0.05) as (load, _):
+        turn = await load.turn(Mix([ECHO]), Pace(200, 1, even=True), 0.25)
+    assert turn.sent == 50 == turn.answered + turn.timeouts
+    assert turn.timeouts > 15
+    assert turn.histogram.longest < 0.06
+
+
+class Stalling:
+    """Serves one call at a time in 10 ms, and stalls for 100 ms each second."""
+
+    def __init__(self) -> None:
+        self.lock = trio.Lock()
+
+    async def __call__(self, request: HttpRequest) -> None:
+        async with self.lock:
+            if trio.current_time() % 1.0 < 0.1:
+                await trio.sleep(0.1 - trio.current_time() % 1.0)
+            await trio.sleep(0.01)
+        await request.respond(result(request.message))
+
+
+async def test_stalls_are_in_p99_of_open_loop_and_not_of_closed_loop(autojump_clock: Any) -> None:
+    """A closed loop makes no calls while the target stalls, so it hides the stall."""
+    work = Mix([ECHO])
+    async with http_load(Stalling()) as (load, _):
+        closed = await load.turn(work, ONE, 2.0)
+        opened = await load.turn(work, Pace(25, 16, even=True), 2.0)
+    assert closed.histogram.percentile(98) < 0.011
+    assert opened.histogram.percentile(99) > 0.08
+    assert opened.histogram.percentile(50) < 0.011
+
+
+async def test_work_that_reads_answers_gets_the_decoded_response(autojump_clock: Any) -> None:
+    work = AnswerReader()
+
+    async def handle(request: HttpRequest) -> None:
+        if request.message["params"]["after"] == 2:
+            await request.respond({"id": request.message["id"], "error": {"code": -1}})
+        else:
+            await answer(request)
+
+    async with http_load(handle) as (load, _):
+        turn = await load.turn(work, ONE, 1.5)
+    assert work.seen[0] is None
+    assert work.seen[1]["result"] == {"content": []}
+    assert work.seen[2]["error"] == {"code": -1}
+    assert (turn.answered, turn.errors) == (2, {"-1": 1})
+
+
+# -- Handshakes ----------------------------------------------------------------------------------
+
+
+async def test_modern_requests_have_meta_and_mirrored_headers(autojump_clock: Any) -> None:
+    """Headers repeat the method, the tool and the argument that its schema names."""
+    schema = {"properties": {"where": {"type": "string", "x-mcp-header": "Region"}}}
+    tools = [{"name": "near", "inputSchema": {"type": "object", **schema}}, {"name": 5}]
+    call = PreparedCall(
+        "tools/call", {"name": "near", "arguments": {"where": "Zürich"}, "_meta": {"x": 1}}, "near"
+    )
+
+    async def handle(request: HttpRequest) -> None:
+        value = {"tools": tools} if request.message["method"] == "tools/list" else None
+        await request.respond(result(request.message, value))
+
+    address = Address("http://127.0.0.1:1/mcp?x=1", {"Authorization": "Bearer t"})
+    async with http_load(handle, era=None, handles_all=True, address=address) as (load, stand_in):
+        await load.ask("tools/call", call.params)
+    assert (load.revision, load.server) == (E, "stand-in 1")
+    request = stand_in.requests[-1]
+    assert request.path == "/mcp?x=1"
+    assert request.message["params"]["_meta"]["x"] == 1
+    assert request.message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == E
+    headers = request.headers
+    assert headers["mcp-protocol-version"] == E
+    assert (headers["mcp-method"], headers["mcp-name"]) == ("tools/call", "near")
+    assert headers["mcp-param-region"] == "=?base64?WsO8cmljaA==?="
+    assert headers["authorization"] == "Bearer t"
+    assert "mcp-session-id" not in headers
+    assert stand_in.requests[-1].method == "POST"  # there is no session to end
+
+
+async def test_sessions_are_one_for_each_caller_and_are_deleted(autojump_clock: Any) -> None:
+    async with http_load(answer, era=D, session="s-1") as (load, stand_in):
+        await load.turn(Mix([PING]), Pace(None, 3), 0.1)
+    methods = [request.message.get("method", request.method) for request in stand_in.requests]
+    assert methods.count("initialize") == methods.count("notifications/initialized") == 3
+    assert methods[-3:] == ["DELETE"] * 3
+    first, *others = stand_in.requests
+    assert "mcp-protocol-version" not in first.headers
+    for request in others:
+        if request.message.get("method") != "initialize":
+            assert request.headers["mcp-protocol-version"] == D
+            assert request.headers["mcp-session-id"] == "s-1"
+
+
+async def test_session_that_has_ended_is_begun_again(autojump_clock: Any) -> None:
+    """The third call has HTTP 404, and those after it have a session again."""
+    answered = 0
+
+    async def handle(request: HttpRequest) -> None:
+        nonlocal answered
+        answered += 1
+        if answered == 3:
+            await request.respond({"error": "no session"}, status=404)
+        else:
+            await answer(request)
+
+    async with http_load(handle, era=D, session="s-1") as (load, stand_in):
+        turn = await load.turn(Mix([PING]), ONE, 0.1)
+    assert turn.errors == {"HTTP 404": 1}
+    assert turn.answered > 5
+    assert sum(each.message.get("method") == "initialize" for each in stand_in.requests) == 2
+
+
+async def test_server_of_earlier_revision_is_asked_to_initialize(autojump_clock: Any) -> None:
+    async def handle(request: HttpRequest) -> None:
+        if request.message.get("method") == "server/discover":
+            await request.respond({"error": {"code": -32000, "message": "no session"}}, status=400)
+        elif "id" in request.message:
+            await request.respond(result(request.message))
+        else:
+            await request.respond(status=202)
+
+    async with http_load(handle, era=None, handles_all=True) as (load, _):
+        assert load.revision == D
+
+
+async def test_server_at_root_without_endpoint_is_tried_at_mcp(autojump_clock: Any) -> None:
+    async def handle(request: HttpRequest) -> None:
+        if request.path == "/":
+            await request.respond({"detail": "Not Found"}, status=404)
+        else:
+            await request.respond(result(request.message))
+
+    address = Address("http://127.0.0.1:1")
+    async with http_load(handle, era=None, handles_all=True, address=address) as (load, stand_in):
+        assert load.revision == E
+    assert stand_in.requests[-1].path == "/mcp"
+
+
+@pytest.mark.parametrize(
+    ("status", "more", "problem"),
+    [
+        (401, "", "needs a login .HTTP 401.; give a token by --token-env, or"),
+        (404, "", "responds with HTTP 404; is the path right"),
+        (500, "", "responds with HTTP 500"),
+        (307, "Location: https://x.test/\r\n", "redirects to https://x.test/; give that URL"),
+        (200, "", "isn't JSON-RPC; is that an MCP server"),
+    ],
+)
+async def test_handshake_that_fails_names_cause_and_cure(
+    autojump_clock: Any, status: int, more: str, problem: str
+) -> None:
+    async def handle(request: HttpRequest) -> None:
+        await request.respond({"detail": "x"}, status=status, more=more)
+
+    with pytest.raises(ConnectFailed, match=problem):
+        async with http_load(handle, era=None, handles_all=True):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("era", "problem"),
+    [
+        (D, f"cannot speak {D} with it: it speaks {E}, which is unknown here"),
+        ("2020-01-01", "there is no revision '2020-01-01'"),
+        (None, f"it speaks {E}, which is unknown here"),
+    ],
+)
+async def test_handshake_with_another_revision_fails(
+    autojump_clock: Any, era: str | None, problem: str
+) -> None:
+    async def handle(request: HttpRequest) -> None:
+        await request.respond(result(request.message, {"protocolVersion": E}))
+
+    with pytest.raises(ConnectFailed, match=problem):
+        async with http_load(handle, era=era, handles_all=True):
+            pass
+
+
+async def test_handshake_without_response_fails_in_time(autojump_clock: Any) -> None:
+    began = trio.current_time()
+    with pytest.raises(ConnectFailed, match="did not respond to initialize within 10 s"):
+        async with http_load(never_answer, era=None, handles_all=True, timeout=10):
+            pass
+    assert trio.current_time() - began == pytest.approx(15)
+
+
+@pytest.mark.parametrize("headers", [{"X": "a\r\nHost: b"}, {"X\r\n": "a"}])
+async def test_header_with_a_line_end_raises(autojump_clock: Any, headers: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="no header may have"):
+        async with http_load(answer, address=Address("http://127.0.0.1:1/", headers)):
+            pass
+
+
+# -- Bad targets ---------------------------------------------------------------------------------
+
+
+async def send_http_error(request: HttpRequest) -> None:
+    await request.respond({"detail": "busy"}, status=503)
+
+
+async def send_code_with_status(request: HttpRequest) -> None:
+    error = {"code": -32602, "message": "x"}
+    await request.respond({"id": request.message["id"], "error": error}, status=400)
+
+
+async def send_rpc_error(request: HttpRequest) -> None:
+    await request.respond({"id": request.message["id"], "error": {"code": -32601}})
+
+
+async def send_error_without_id(request: HttpRequest) -> None:
+    await request.respond({"id": None, "error": {"code": -32700}})
+
+
+async def send_tool_error(request: HttpRequest) -> None:
+    await request.respond(result(request.message, {"content": [], "isError": True}))
+
+
+async def send_question(request: HttpRequest) -> None:
+    await request.respond(result(request.message, {"resultType": "input_required"}))
+
+
+async def send_wrong_id(request: HttpRequest) -> None:
+    await request.respond({"id": 5, "result": {}})
+
+
+async def send_text(request: HttpRequest) -> None:
+    await request.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+
+
+async def send_garbage(request: HttpRequest) -> None:
+    await request.write(b"\x00\x01\x02 garbage\r\n\r\n")
+
+
+async def send_wrong_chunk(request: HttpRequest) -> None:
+    await request.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")
+
+
+async def send_half(request: HttpRequest) -> None:
+    await request.write(b'HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{"id":')
+    await request.stream.aclose()
+
+
+async def send_stream_without_response(request: HttpRequest) -> None:
+    await request.begin_stream()
+    await request.event({"method": "notifications/message", "params": {}})
+    await request.end_stream()
+
+
+async def send_without_end(request: HttpRequest) -> None:
+    await request.write(b"HTTP/1.1 200 OK\r\n\r\n")
+    while True:
+        await request.write(b"x" * 10_000)
+
+
+async def send_head_without_end(request: HttpRequest) -> None:
+    while True:
+        await request.write(b"HTTP/1.1 200 OK" * 1000)
+
+
+@pytest.mark.parametrize(
+    ("handle", "cause"),
+    [
+        (send_http_error, "HTTP 503"),
+        (send_code_with_status, "-32602"),
+        (send_rpc_error, "-32601"),
+        (send_error_without_id, "-32700"),
+        (send_tool_error, "isError"),
+        (send_question, "input_required"),
+        (send_wrong_id, "wrong id"),
+        (send_text, "no JSON"),
+        (send_garbage, "no HTTP"),
+        (send_wrong_chunk, "no HTTP"),
+        (send_half, "closed"),
+        (send_stream_without_response, "no JSON"),
+        (send_without_end, "too large"),
+        (send_head_without_end, "too large"),
+    ],
+)
+async def test_bad_response_counts_as_an_error_and_never_as_a_latency(
+    autojump_clock: Any, handle: Any, cause: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Good and bad responses alternate, so a connection must be usable after a bad one."""
+    monkeypatch.setattr(_http_reader, "MAX_RESPONSE", 100_000)
+    number = 0
+
+    async def alternate(request: HttpRequest) -> None:
+        nonlocal number
+        number += 1
+        await trio.sleep(0.01)
+        await (handle if number % 2 else answer)(request)
+
+    async with http_load(alternate) as (load, _):
+        turn = await load.turn(Mix([ECHO]), ONE, 0.2)
+    assert turn.errors.keys() == {cause}
+    assert turn.errors[cause] == pytest.approx(turn.answered, abs=1)
+    assert turn.answered == turn.histogram.count > 5
+    assert turn.sent == turn.answered + turn.failed
+
+
+async def test_target_that_closes_without_a_response_counts_errors(autojump_clock: Any) -> None:
+    """A call that fails on a kept-alive connection is sent again once, and no more."""
+
+    async def handle(request: HttpRequest) -> None:
+        await trio.sleep(0.1)
+        await request.stream.aclose()
+
+    async with http_load(handle) as (load, stand_in):
+        turn = await load.turn(Mix([ECHO]), ONE, 1.0)
+    assert (turn.answered, turn.errors["closed"], turn.sent) == (0, turn.sent, turn.failed)
+    assert len(stand_in.requests) == turn.sent + 3  # the handshake, and the second attempt
+
+
+async def test_error_that_only_decoding_shows_is_found_by_samples(
+    autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have one length. Once a sample is an error, all responses of it are decoded."""
+    monkeypatch.setattr(_tally, "_SAMPLED", 10)
+    number = 0
+
+    async def handle(request: HttpRequest) -> None:
+        nonlocal number
+        number += 1
+        await trio.sleep(0.02)
+        value = {"resultType": "mistaken" if number > 10 and number % 2 else "complete"}
+        await request.respond(result(request.message, value))
+
+    async with http_load(handle) as (load, _):
+        first = await load.turn(Mix([ECHO]), ONE, 1.0)
+        second = await load.turn(Mix([ECHO]), ONE, 1.0)
+    assert first.errors["mistaken"] >= 1
+    assert first.sent == first.answered + first.failed
+    assert (second.answered, second.errors["mistaken"]) == (second.sent / 2, second.sent / 2)
+
+
+def _is_error(message: Any) -> Any:
+    return result(message, {"text": "bad!", "isError": True})
+
+
+def _error(message: Any) -> Any:
+    error = {"code": -5, "message": "x" * 12}
+    return {"jsonrpc": "2.0", "id": message["id"], "error": error}
+
+
+def _wrong_id(message: Any) -> Any:
+    return result({**message, "id": message["id"] + 1}, {"text": "fine", "isError": False})
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize(
+    ("bad", "cause"), [(_is_error, "isError"), (_error, "-5"), (_wrong_id, "wrong id")]
+)
+async def test_every_error_of_the_length_of_a_result_is_counted(
+    autojump_clock: Any, bad: Any, cause: str, is_stream: bool
+) -> None:
+    """Samples alone would find one in a hundred."""
+    number = 0
+
+    async def handle(request: HttpRequest) -> None:
+        nonlocal number
+        number += 1
+        await trio.sleep(0.01)
+        good = json.dumps(result(request.message, {"text": "fine", "isError": False}))
+        answer = bad(request.message) if number > 4 and number % 2 else json.loads(good)
+        answer |= {"pad": "x" * (len(good) - len(json.dumps(answer)))}
+        if is_stream:
+            await request.begin_stream()
+            await request.event(answer)
+            await request.end_stream()
+        else:
+            await request.respond(answer)
+
+    async with http_load(handle) as (load, _):
+        turn = await load.turn(Mix([ECHO]), ONE, 0.395)
+    assert turn.sent == 40
+    assert turn.errors == {cause: 18}
+    assert turn.answered == turn.histogram.count == 22
+
+
+async def test_response_to_another_call_is_found_at_once(autojump_clock: Any) -> None:
+    """It has the length of a result, so the samples alone would find it late."""
+    number = 0
+
+    async def handle(request: HttpRequest) -> None:
+        nonlocal number
+        number += 1
+        await trio.sleep(0.01)
+        id = request.message["id"]
+        await request.respond({**result(request.message), "id": id if number <= 2 else id - 1})
+
+    async with http_load(handle) as (load, _):
+        turn = await load.turn(Mix([ECHO]), ONE, 0.1)
+    assert (turn.answered, turn.errors["wrong id"]) == (2, turn.sent - 2)
+
+
+async def test_target_without_response_counts_timeouts(autojump_clock: Any) -> None:
+    async with http_load(never_answer, timeout=0.3) as (load, stand_in):
+        turn = await load.turn(Mix([ECHO]), Pace(None, 2), 1.0)
+    assert (turn.sent, turn.timeouts, turn.answered) == (8, 8, 0)
+    assert turn.histogram.count == 0
+    assert turn.rate == 0.0
+    assert stand_in.connections == 8
+
+
+async def test_target_that_answers_slowly_byte_by_byte_is_measured(autojump_clock: Any) -> None:
+    async def handle(request: HttpRequest) -> None:
+        body = json.dumps(result(request.message)).encode()
+        data = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+        for byte in data:
+            await request.write(bytes([byte]))
+            await trio.sleep(0.001)
+
+    async with http_load(handle) as (load, _):
+        turn = await load.turn(Mix([PING]), ONE, 0.3)
+    assert turn.failed == 0
+    assert turn.histogram.percentile(50) == pytest.approx(0.095, rel=0.1)
+
+
+@pytest.mark.parametrize("head", ["HTTP/1.1 200 OK\r\nConnection: close", "HTTP/1.0 200 OK"])
+async def test_target_that_closes_each_connection_is_measured(
+    autojump_clock: Any, head: str
+) -> None:
+    async def handle(request: HttpRequest) -> None:
+        body = json.dumps(result(request.message)).encode()
+        await trio.sleep(0.01)
+        await request.write(head.encode() + b"\r\n\r\n" + body)
+        await request.stream.aclose()
+
+    async with http_load(handle) as (load, stand_in):
+        turn = await load.turn(Mix([PING]), ONE, 0.3)
+    assert (turn.failed, turn.answered) == (0, 30)
+    assert stand_in.connections == pytest.approx(30, abs=2)
+
+
+async def test_kept_alive_connection_that_was_closed_is_replaced(autojump_clock: Any) -> None:
+    """A server closes idle connections; a call on one of them is sent again."""
+
+    async def handle(request: HttpRequest) -> None:
+        await answer(request)
+        await request.stream.aclose()
+
+    async with http_load(handle) as (load, stand_in):
+        turn = await load.turn(Mix([PING]), ONE, 0.5)
+    assert (turn.failed, turn.answered) == (0, 50)
+    assert stand_in.connections == pytest.approx(50, abs=1)
+
+
+async def test_event_stream_that_ends_late_counts_into_no_call(autojump_clock: Any) -> None:
+    """The latency ends with the event; the next call waits for the stream's end."""
+
+    async def handle(request: HttpRequest) -> None:
+        await request.begin_stream()
+        await request.event({"method": "notifications/progress", "params": {"progress": 1}})
+        await trio.sleep(0.01)
+        await request.event(result(request.message))
+        await trio.sleep(0.09)
+        await request.end_stream()
+
+    async with http_load(handle) as (load, stand_in):
+        turn = await load.turn(Mix([PING]), ONE, 0.95)
+    assert (turn.failed, turn.answered) == (0, 10)
+    assert turn.histogram.longest == pytest.approx(0.01)
+    assert turn.drain == pytest.approx(0.09)
+    assert stand_in.connections == 1
+
+
+async def test_event_stream_without_end_is_closed(autojump_clock: Any) -> None:
+    async def handle(request: HttpRequest) -> None:
+        await request.begin_stream()
+        await request.event(result(request.message))
+        await trio.sleep_forever()
+
+    async with http_load(handle) as (load, stand_in):
+        turn = await load.turn(Mix([PING]), ONE, 3.0)
+    assert (turn.failed, turn.answered) == (0, 3)
+    assert stand_in.connections == pytest.approx(3, abs=1)
+
+
+async def test_requests_of_the_server_are_answered(autojump_clock: Any) -> None:
+    """Without the answers the call would wait for them."""
+    answers: dict[Any, Any] = {}
+    came = trio.Event()
+
+    async def handle(request: HttpRequest) -> None:
+        if "method" not in request.message:
+            answers[request.message["id"]] = request.message
+            await request.respond(status=202)
+            if len(answers) == 2:
+                came.set()
+            return
+        await request.begin_stream()
+        await request.event({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+        await request.event({"jsonrpc": "2.0", "id": "x", "method": "sampling/createMessage"})
+        await came.wait()
+        await request.event(result(request.message))
+        await request.end_stream()
+
+    async def route(request: HttpRequest) -> None:
+        method = request.message.get("method")
+        if method == "initialize":
+            await request.respond(result(request.message), more="Mcp-Session-Id: s\r\n")
+        elif method == "notifications/initialized" or request.method == "DELETE":
+            await request.respond(status=202)
+        else:
+            await handle(request)
+
+    async with http_load(route, era=D, handles_all=True) as (load, stand_in):
+        found = await load.ask("tools/call", ECHO.params)
+    assert found["result"] == {"content": []}
+    assert answers[1]["result"] == {}
+    assert answers["x"]["error"]["code"] == -32601
+    assert {each.headers.get("mcp-session-id") for each in stand_in.requests[2:]} == {"s"}
+
+
+async def test_target_that_refuses_connections_is_gone(autojump_clock: Any) -> None:
+    """The turn ends, and what it has measured isn't lost."""
+    async with http_load(answer) as (load, stand_in):
+
+        async def handle(request: HttpRequest) -> None:
+            await answer(request)
+            if len(stand_in.requests) > 20:
+                stand_in.is_refusing = True
+                await request.stream.aclose()
+
+        stand_in.handle = handle
+        with pytest.raises(TargetGone, match="refused") as gone:
+            await load.turn(Mix([PING]), Pace(None, 2), 10.0)
+        assert gone.value.turn is not None
+        assert gone.value.turn.answered >= 18
+        assert gone.value.turn.errors["closed"] >= 1
+        assert gone.value.turn.seconds < 1
+        with pytest.raises(TargetGone, match="refused"):
+            await load.turn(Mix([PING]), Pace(None, 5), 10.0)
+
+
+async def test_address_that_refuses_connections_fails(autojump_clock: Any) -> None:
+    with pytest.raises(ConnectFailed, match="refused"):
+        async with http_load(answer, is_refusing=True):
+            pass
+
+
+@pytest.mark.parametrize("streams", [True, False])
+async def test_cancelled_turn_leaves_the_load_usable(autojump_clock: Any, streams: bool) -> None:
+    """A response that comes after the cancellation belongs to no later call."""
+
+    async def handle(request: HttpRequest) -> None:
+        if streams:
+            await request.begin_stream()
+            await request.event(result(request.message))
+        await trio.sleep(0.3)
+        await (request.end_stream() if streams else request.respond(result(request.message)))
+
+    async with http_load(handle, timeout=100) as (load, stand_in):
+        with trio.move_on_after(0.7) as scope:
+            await load.turn(Mix([PING]), Pace(None, 2), 10.0)
+        assert scope.cancelled_caught
+        turn = await load.turn(Mix([PING]), Pace(None, 2), 0.5)
+    assert (turn.answered, turn.failed, stand_in.connections) == (4, 0, 4)
+    assert turn.histogram.shortest == pytest.approx(1e-6 if streams else 0.3)
+
+
+async def test_request_without_response_outside_a_turn_fails(autojump_clock: Any) -> None:
+    async with http_load(never_answer, timeout=2.0) as (load, _):
+        with pytest.raises(ConnectFailed, match="no response to ping: no response in time"):
+            await load.ask("ping")

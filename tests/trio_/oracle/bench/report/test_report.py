@@ -1,0 +1,375 @@
+"""The report of a run: the table, Markdown, the JSON document, JUnit, remarks."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from random import Random
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import msgspec
+import pytest
+
+from mcp_trio.oracle.bench._histogram import Histogram
+from mcp_trio.oracle.bench._turn import BenchTurn, Pace
+from mcp_trio.oracle.bench.report._report import (
+    BenchReport,
+    comparison_text,
+    format_seconds,
+    markdown,
+    sparkline,
+    table,
+)
+from mcp_trio.oracle.bench.report._run import BenchRow, TargetEnd
+from mcp_trio.oracle.bench.report._thresholds import Threshold
+
+RATE = Pace(1000, 64)
+CLOSED = Pace(None, 2)
+
+
+def row(name: str = "ours", median: float = 0.001, pace: Pace = RATE, **members: Any) -> BenchRow:
+    """Return a row of six turns with a hundred calls each."""
+    found = BenchRow(name, pace)
+    random = Random(name)
+    for _ in range(6):
+        latencies = [median * random.uniform(0.9, 1.1) for _ in range(100)]
+        turn = {
+            "seconds": 1.0,
+            "histogram": Histogram(latencies),
+            "sent": 100,
+            "answered": 100,
+            "rate": 100.0,
+            "tenths": [10] * 10,
+            "load_cpu": 0.01,
+            "target_cpu": 0.005,
+            "memory": 46_000_000,
+        }
+        found.add(BenchTurn(**{**turn, **members}))
+    return found
+
+
+def ended(name: str = "sdk") -> BenchRow:
+    found = row(name)
+    found.end = TargetEnd("the server has ended", 1, ("Traceback", "MemoryError <3>"))
+    return found
+
+
+FAILED: dict[str, Any] = {
+    "answered": 0,
+    "errors": Counter({"isError": 90, "HTTP 503": 10}),
+    "histogram": Histogram(),
+}
+# A row, and what is remarked about it.
+REMARKS: list[tuple[BenchRow, str]] = [
+    (row(late=90, rate=50.0), "cannot keep 1,000/s: sustained 50/s"),
+    (row(load_cpu=0.9), "client-bound: the load itself was busy for 90% of the time"),
+    (row(**FAILED), "no call was answered without an error: 540 times isError, 60 times HTTP 503"),
+    (row(answered=99, errors=Counter({"-32602": 1})), "errors: 6 times -32602"),
+    (row(timeouts=100, answered=0, histogram=Histogram()), "an error: 600 timed out"),
+    (row(sent=0, answered=0, histogram=Histogram()), "no call was made: this machine was too"),
+    (
+        row(seconds=3.5, **FAILED),
+        "nothing was answered in a turn of 3.50s: this pace was not measured further",
+    ),
+    (row(stray_lines=2), "12 lines of its stdout were not MCP: a log belongs on stderr"),
+    (
+        row(drain=0.001, pace=CLOSED),
+        "event stream stayed open for 1.00ms on average, in which its caller could not call again",
+    ),
+    (row(lag=0.0042), "the load itself started calls 4.20ms late on average: latencies include"),
+    (row(is_cut=True), "the last turn was cut after 1.00s"),
+    (row(**FAILED | {"is_cut": True, "sent": 0}), "no call was answered before the run was int"),
+    (ended(), "the server has ended (exit status 1)\nTraceback\nMemoryError <3>"),
+]
+
+
+@pytest.mark.parametrize(("found", "remark"), REMARKS)
+def test_row_that_is_not_what_it_seems_has_a_remark(found: BenchRow, remark: str) -> None:
+    assert any(remark in each for each in BenchReport(rows=[found]).remarks(found))
+
+
+def test_row_that_is_as_it_seems_has_no_remark() -> None:
+    found = row(lag=0.001, drain=0.00001)
+    assert BenchReport(rows=[found]).remarks(found) == []
+
+
+def test_remark_about_the_load_s_own_lines_is_in_every_form() -> None:
+    report = BenchReport(rows=[row(stray_lines=1)])
+    remark = "6 lines of its stdout were not MCP"
+    assert remark in markdown(report)
+    assert remark in json.dumps(report.document())
+
+
+def test_turn_that_is_cut_is_compared_with_no_other() -> None:
+    """It may have taken a tenth of a second, in which little was answered."""
+    ours, sdk = row(), row("sdk", 0.003)
+    before = BenchReport(rows=[ours, sdk]).comparisons
+    sdk.add(BenchTurn(seconds=0.1, histogram=Histogram([5.0]), sent=1, answered=1, is_cut=True))
+    assert BenchReport(rows=[ours, sdk]).comparisons == before
+
+
+def test_table_has_a_line_for_each_row() -> None:
+    titles, ours, sdk = table([row(), row("sdk", 0.003, load_cpu=0.95)])
+    assert titles.split() == (
+        "target pace sent late errors timeouts rate p50 p90 p99 p99.9 max cpu/call memory".split()
+    )
+    assert ours.split()[:7] == ["ours", "1,000/s", "600", "0", "0", "0", "100/s"]
+    assert ours.split()[-3:] == ["50us", "46MB", "█" * 10]
+    assert sdk.endswith("  client-bound")
+
+
+def test_table_of_one_target_leaves_its_name_out() -> None:
+    assert table([row()])[0].split()[0] == "pace"
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120])
+def test_table_in_a_narrow_terminal_leaves_columns_out(width: int) -> None:
+    lines = table([row(), row("sdk", late=90, rate=50.0)], width)
+    # The least that a row needs: its name, pace, errors, p50, p99 and the mark.
+    assert max(map(len, lines)) <= max(width, 56)
+    assert {"target", "pace", "errors", "p50", "p99"} <= set(lines[0].split())
+
+
+def test_row_without_answers_has_no_latencies() -> None:
+    assert "0.00ms" not in "".join(table([row(**FAILED)]))
+
+
+def test_name_with_control_characters_is_escaped() -> None:
+    assert "\x1b" not in "".join(table([row("a\x1b[2J"), row()]))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.00021, "0.21ms"), (0.0123, "12.3ms"), (0.5, "500ms"), (2.5, "2.50s"), (0.0, "0.00ms")],
+)
+def test_time_is_shown_with_three_digits(seconds: float, text: str) -> None:
+    assert format_seconds(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("counts", "picture"),
+    [
+        ([1, 2, 4, 8], "▂▃▅█"),
+        ([0, 1], " █"),
+        ([5] * 100, "█" * 10),
+        ([0, 0], ""),
+        ([], ""),
+    ],
+)
+def test_sparkline_shows_the_course(counts: list[int], picture: str) -> None:
+    assert sparkline(counts) == picture
+
+
+def test_comparison_names_the_faster_target_first() -> None:
+    report = BenchReport(rows=[row("sdk", 0.003), row("ours", 0.001)])
+    [found] = map(comparison_text, report.comparisons)
+    assert found.startswith("1,000/s: ours is 3.0")
+    assert found.endswith("faster than sdk at p50")
+    assert " (2.9" in found or " (3.0" in found
+
+
+@pytest.mark.parametrize(
+    ("other", "count"),
+    [
+        (row("sdk", pace=Pace(100, 64)), 0),  # another pace
+        (row("sdk", **FAILED), 0),
+        (row("sdk", late=90, rate=50.0), 1),  # only the rates: its latencies grow with the run
+        (row("sdk"), 1),
+    ],
+)
+def test_targets_are_compared_where_figures_are_comparable(other: BenchRow, count: int) -> None:
+    found = BenchReport(rows=[row(), other]).comparisons
+    assert len(found) == count
+    assert {each.by for each in found} <= ({"rate"} if other.is_behind else {"p50"})
+
+
+def test_closed_loops_are_compared_by_rate_too() -> None:
+    found = BenchReport(rows=[row(pace=CLOSED), row("sdk", 0.002, CLOSED, rate=50.0)])
+    assert [(each.by, round(each.ratio.value)) for each in found.comparisons] == [
+        ("p50", 2),
+        ("rate", 2),
+    ]
+
+
+def test_sweep_is_compared_by_the_rates_that_were_kept() -> None:
+    rows = [row("ours", pace=Pace(800, 64)), row("sdk", pace=Pace(200, 64))]
+    report = BenchReport(rows=rows, limit=0.05)
+    assert list(map(comparison_text, report.comparisons)) == [
+        "ours keeps 4.00 times the rate of sdk"
+    ]
+    assert report.remarks(rows[0]) == ["keeps 800/s with p99 below 50.0ms"]
+
+
+def test_document_has_all_counts_and_is_json() -> None:
+    """The percentiles agree with the buckets, from which they can be computed again."""
+    thresholds = [Threshold.parse("p99<50ms"), Threshold.parse("cpu<1us")]
+    report = BenchReport(
+        rows=[row(), ended()], thresholds=thresholds, settings={"seed": 1}, problem="cut"
+    )
+    found = json.loads(json.dumps(report.document(), allow_nan=False))
+    assert (found["form"], found["seed"], found["problem"]) == (1, 1, "cut")
+    ours, sdk = found["rows"]
+    assert list(ours["percentiles"]) == ["0", "50", "75", "90", "99", "99.9", "99.99", "100"]
+    again = Histogram.from_json(ours["measured"]["histogram"])
+    assert again.percentile(99) == ours["percentiles"]["99"]
+    assert [each["met"] for each in ours["thresholds"]] == [True, False]
+    assert sdk["end"]["status"] == 1
+    assert [each["by"] for each in found["ratios"]] == ["p50"]
+
+
+def test_percentiles_of_the_document_agree_with_the_sorted_list() -> None:
+    """Within 3 %, for latencies over four decades."""
+    random = Random(5)
+    latencies = [10 ** random.uniform(-5, -1) for _ in range(5000)]
+    found = BenchRow("a", RATE)
+    found.add(BenchTurn(seconds=1.0, histogram=Histogram(latencies), sent=5000, answered=5000))
+    shown = BenchReport(rows=[found]).document()["rows"][0]["percentiles"]
+    latencies.sort()
+    for name, value in shown.items():
+        place = max(0, -(-int(float(name) * 5000) // 100) - 1)
+        assert value == pytest.approx(latencies[place], rel=0.03), name
+
+
+def test_value_that_json_cannot_write_is_null() -> None:
+    report = BenchReport(rows=[row(timeouts=50)], thresholds=[Threshold.parse("p99<50ms")])
+    [found] = report.document()["rows"][0]["thresholds"]
+    assert (found["value"], found["met"]) == (None, False)
+    msgspec.json.encode(report.document())
+
+
+def test_markdown_is_a_table_with_remarks_and_missed_thresholds() -> None:
+    report = BenchReport(rows=[row("a|b"), ended("<c>")], thresholds=[Threshold.parse("p50<1us")])
+    lines = markdown(report).splitlines()
+    assert lines[0].startswith("| target | pace |")
+    assert {line.count(" | ") for line in lines[:4]} == {14}
+    assert lines[2].startswith("| a\\|b |")
+    assert lines[3].startswith("| &lt;c> |")
+    assert "- a\\|b 1,000/s: p50&lt;1us is missed: 1.0" in markdown(report)
+
+
+def test_markdown_has_all_that_the_table_hides() -> None:
+    """The stderr of a server that ended, targets without a connection, and the interruption."""
+    report = BenchReport(
+        rows=[ended()],
+        missing={"away": TargetEnd("refused", 3, ("no port",))},
+        problem="the run was interrupted",
+    )
+    notes = markdown(report).partition("\n\n")[2].splitlines()
+    assert notes == [
+        "- sdk 1,000/s: the server has ended (exit status 1)",
+        "  - Traceback",
+        "  - MemoryError &lt;3>",
+        "- away was not measured: refused (exit status 3)",
+        "  - no port",
+        "- the run was interrupted",
+    ]
+
+
+def test_markdown_shows_what_a_server_says_as_plain_text() -> None:
+    found = row()
+    found.end = TargetEnd("![x](http://a) *b* _c_ `d` &lt;", None, ("# | [y](z)",))
+    assert markdown(BenchReport(rows=[found])).endswith(
+        "- ours 1,000/s: \\!\\[x\\](http://a) \\*b\\* \\_c\\_ \\`d\\` &amp;lt;\n"
+        "  - # \\| \\[y\\](z)\n"
+    )
+
+
+def test_document_of_a_row_without_answers_has_no_latencies() -> None:
+    [found] = BenchReport(rows=[row(**FAILED)]).document()["rows"]
+    assert set(found["percentiles"].values()) == {None}
+    assert found["mean"] is None
+
+
+@pytest.mark.parametrize(
+    ("best", "other", "marks"),
+    [
+        ({}, {}, ""),
+        ({"errors": Counter(x=1)}, {}, " (ours: errors)"),
+        ({}, {"load_cpu": 0.9}, " (sdk: client-bound)"),
+        ({"load_cpu": 0.9}, {"timeouts": 1}, " (ours: client-bound; sdk: errors)"),
+    ],
+)
+def test_comparison_has_the_marks_of_both_rows(
+    best: dict[str, Any], other: dict[str, Any], marks: str
+) -> None:
+    report = BenchReport(rows=[row(**best), row("sdk", 0.003, **other)])
+    [found] = map(comparison_text, report.comparisons)
+    assert found.endswith(f"faster than sdk at p50{marks}")
+    assert ("at least" in found) == ("load_cpu" in best)
+    [ratio] = report.document()["ratios"]
+    assert ratio["pace"] == report.document()["rows"][0]["pace"]
+    assert ratio["at_least"] == ("load_cpu" in best)
+
+
+def test_comparison_has_the_marks_of_a_slow_machine_and_of_halves_that_differ() -> None:
+    rows = [row(), row("sdk", 0.003)]
+    rows[0].on_slow_machine = True
+    for turn in rows[1].turns[3:]:
+        turn.histogram = Histogram([0.009] * 100)
+    [found] = map(comparison_text, BenchReport(rows=rows).comparisons)
+    assert found.endswith(" (ours: slow machine; sdk: halves differ)")
+
+
+def test_search_that_the_load_has_ended_says_so() -> None:
+    """In a remark at the rate that was kept, and in `tried` at the rate that was not."""
+    kept, missed = row(rate=1000.0), row(pace=Pace(2000, 64), rate=50.0)
+    kept.search_end = 2000.0
+    report = BenchReport(rows=[kept], tried=[kept, missed], limit=0.05)
+    assert report.remarks(kept) == [
+        "keeps 1,000/s with p99 below 50.0ms",
+        (
+            "the search ended at 2,000/s because the load itself was the limit; the target may keep"
+            " more"
+        ),
+    ]
+    tried = report.document()["tried"]
+    assert [(each["kept"], each["limited_by_load"]) for each in tried] == [
+        (True, False),
+        (False, True),
+    ]
+
+
+def test_documents_have_keys_of_one_style() -> None:
+    def keys(value: Any) -> set[str]:
+        if isinstance(value, dict):
+            return set(value).union(*map(keys, value.values()))
+        return set().union(*map(keys, value)) if isinstance(value, list) else set()
+
+    found = row()
+    report = BenchReport(rows=[found, ended()], tried=[found], limit=0.05)
+    assert {key for key in keys(report.document()) if key != key.lower()} == set()
+
+
+def test_junit_has_a_test_for_each_row_and_threshold() -> None:
+    """A row that ended or wasn't measured fails, and so does a target without a connection."""
+    thresholds = [Threshold.parse("p99<50ms"), Threshold.parse("errors<1%")]
+    rows = [row(), row("bad", **FAILED), ended("gone"), BenchRow("late", RATE)]
+    report = BenchReport(rows=rows, thresholds=thresholds, missing={"away": TargetEnd("refused")})
+    suite = ET.fromstring(report.junit())[0]
+    failed = {case.get("name"): case[0].get("message") for case in suite if len(case)}
+    assert (suite.get("tests"), suite.get("failures")) == ("11", "6")
+    assert set(failed) == {
+        "bad 1,000/s answers",
+        "bad 1,000/s: p99<50ms",
+        "bad 1,000/s: errors<1%",
+        "gone 1,000/s answers",
+        "late 1,000/s answers",
+        "away answers",
+    }
+    assert failed["bad 1,000/s: errors<1%"] == "errors<1% is missed: 100.000%"
+    assert failed["bad 1,000/s: p99<50ms"] == "p99<50ms is missed: more calls than that failed"
+
+
+def test_junit_of_a_run_that_is_not_complete_has_an_error() -> None:
+    suite = ET.fromstring(BenchReport(rows=[row()], problem="the run was interrupted").junit())[0]
+    assert suite.get("errors") == "1"
+
+
+def test_best_of_many_is_compared_with_each_other_one() -> None:
+    rows = [row("c", 0.004), row("a", 0.001), row("b", 0.002)]
+    found = BenchReport(rows=rows).comparisons
+    assert [(each.row.target, each.other.target, round(each.ratio.value)) for each in found] == [
+        ("a", "c", 4),
+        ("a", "b", 2),
+    ]

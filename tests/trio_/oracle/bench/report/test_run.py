@@ -1,0 +1,352 @@
+"""A run against targets that are formulas, on a clock that jumps: turns, rows, searches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+
+from mcp_trio.oracle.bench._turn import Pace
+from mcp_trio.oracle.bench.calls._calls import BenchCalls
+from mcp_trio.oracle.bench.report._run import BenchRun, RateSearch
+from tests.trio_.oracle.bench.fake_load import FakeLoad
+
+if TYPE_CHECKING:
+    from trio.testing import MockClock
+
+
+def bench_run(seconds: float = 5.0, **loads: FakeLoad) -> BenchRun:
+    return with_options(loads, seconds=seconds)
+
+
+def with_options(loads: dict[str, FakeLoad], **options: Any) -> BenchRun:
+    works = {name: BenchCalls().work(load.revision) for name, load in loads.items()}
+    return BenchRun(loads=loads, works=works, **{"seconds": 5.0, "seed": 0, **options})
+
+
+CLOSED = Pace(None, 1)
+
+
+async def test_targets_take_turns_in_a_drawn_order(autojump_clock: MockClock) -> None:
+    """In each round every target has one turn, and none is always the first."""
+    loads = {name: FakeLoad(0.05) for name in "abc"}
+    run = with_options(loads, seconds=10.0)
+    await run.measure([CLOSED])
+    began = sorted((time, name) for name, load in loads.items() for time in load.began)
+    order = "".join(name for _, name in began)
+    groups = [order[place : place + 3] for place in range(0, len(order), 3)]
+    assert groups[0] == "abc"  # the warm-up
+    assert all(sorted(each) == list("abc") for each in groups)
+    assert len(groups) == 11
+    assert len(set(groups)) > 2
+
+
+async def test_order_is_that_of_the_seed(autojump_clock: MockClock) -> None:
+    async def order(seed: int) -> list[str]:
+        loads = {name: FakeLoad(0.05) for name in "abc"}
+        await with_options(loads, seed=seed).measure([CLOSED])
+        return [name for _, name in sorted((t, n) for n in loads for t in loads[n].began)]
+
+    assert await order(1) == await order(1)
+    assert await order(1) != await order(2)
+
+
+async def test_each_round_has_calls_of_its_own_which_all_targets_get(
+    autojump_clock: MockClock,
+) -> None:
+    a, b = FakeLoad(), FakeLoad()
+    await bench_run(a=a, b=b).measure([Pace(100, 4, seed=7)])
+    assert [each.seed for each in a.paces] == [each.seed for each in b.paces]
+    assert len({each.seed for each in a.paces}) == 6
+
+
+async def test_warm_up_is_not_counted(autojump_clock: MockClock) -> None:
+    load = FakeLoad()
+    run = bench_run(5.0, a=load)
+    await run.measure([Pace(100, 4)])
+    [row] = run.rows
+    assert len(load.paces) == 6
+    assert (row.total.sent, len(row.turns), row.total.seconds) == (500, 5, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "turns", "length"), [(1.0, 5, 0.2), (5.0, 5, 1.0), (10.0, 10, 1.0), (7.4, 7, 1.057)]
+)
+async def test_run_is_cut_into_turns(
+    seconds: float, turns: int, length: float, autojump_clock: MockClock
+) -> None:
+    run = bench_run(seconds, a=FakeLoad(0.05))
+    await run.measure([CLOSED])
+    [row] = run.rows
+    assert len(row.turns) == turns
+    assert row.length == pytest.approx(length, rel=0.01)
+
+
+@pytest.mark.parametrize("kind", ["measure", "search"])
+async def test_run_that_is_stopped_keeps_what_its_last_turn_has(
+    kind: str, autojump_clock: MockClock
+) -> None:
+    """It is marked, and compared with no other turn. No further one begins."""
+    load = FakeLoad()
+    run = bench_run(a=load)
+    pace = Pace(100, 4)
+    async with trio.open_nursery() as nursery:
+        if kind == "measure":
+            nursery.start_soon(run.measure, [pace, pace])
+        else:
+            nursery.start_soon(run.search, pace, 0.05)
+        await trio.sleep(3.25)  # a second is the warm-up
+        run.stop()
+        run.stop()
+    [row] = run.rows
+    assert [(turn.sent, turn.is_cut) for turn in row.turns] == [
+        (100, False),
+        (100, False),
+        (25, True),
+    ]
+    assert (row.total.is_cut, row.total.sent, row.total.unfinished) == (True, 225, 3)
+    assert len(row.whole_turns) == 2
+    assert len(load.paces) == 4
+
+
+class Deaf(FakeLoad):
+    """A load that doesn't end its turn. `answers` is what it says about that."""
+
+    answers = True
+
+    def cut(self) -> bool:
+        return self.answers
+
+
+@pytest.mark.parametrize(("answers", "seconds", "ends"), [(True, 3.5, 5.5), (False, 3.5, 3.5)])
+async def test_turn_that_cannot_be_cut_is_cancelled(
+    answers: bool, seconds: float, ends: float, autojump_clock: MockClock
+) -> None:
+    load = Deaf(timeouts=1.0, timeout=60.0)
+    load.answers = answers
+    run = bench_run(a=load)
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run.measure, [Pace(100, 4)])
+        await trio.sleep(61.0 + seconds)
+        run.stop()
+    assert trio.current_time() - began == pytest.approx(61.0 + ends)
+    assert run.rows[0].turns == []
+
+
+async def test_target_that_ends_ends_its_row_and_the_others_go_on(
+    autojump_clock: MockClock,
+) -> None:
+    run = bench_run(a=FakeLoad(ends_after=3), b=FakeLoad())
+    await run.measure([Pace(100, 4), Pace(200, 4)])
+    rows = [(row.target, row.pace.rate, len(row.turns)) for row in run.rows]
+    assert rows == [("a", 100, 3), ("b", 100, 5), ("b", 200, 5)]
+    end = run.rows[0].end
+    assert end is not None
+    assert (end.status, end.stderr) == (1, ("boom",))
+    assert set(run.ends) == {"a"}
+
+
+async def test_target_that_ends_in_its_warm_up_has_no_turns(autojump_clock: MockClock) -> None:
+    """There are no figures, so the reason has the calls until then."""
+    run = bench_run(a=FakeLoad(0.05, ends_after=0))
+    await run.measure([CLOSED])
+    [row] = run.rows
+    assert not row.turns
+    assert row.end is not None
+    assert row.end.reason == (
+        "the server has ended; it ended during the warm-up, after 20 calls, and so has no figures"
+    )
+
+
+@pytest.mark.parametrize("pace", [CLOSED, Pace(100, 64)])
+async def test_target_that_never_answers_has_one_turn(
+    pace: Pace, autojump_clock: MockClock
+) -> None:
+    run = bench_run(a=FakeLoad(timeouts=1.0, timeout=30.0), b=FakeLoad())
+    began = trio.current_time()
+    await run.measure([pace])
+    assert [(len(row.turns), row.is_silent) for row in run.rows] == [(1, True), (5, False)]
+    assert trio.current_time() - began < 70
+
+
+async def test_target_that_stops_answering_has_no_further_turns(
+    autojump_clock: MockClock,
+) -> None:
+    class Stopping(FakeLoad):
+        async def turn(self, *arguments: Any) -> Any:
+            self.timeouts, self.timeout = (1.0, 30.0) if len(self.paces) == 3 else (0.0, 0.0)
+            return await super().turn(*arguments)
+
+    run = bench_run(a=Stopping())
+    await run.measure([Pace(100, 64)])
+    assert (len(run.rows[0].turns), run.rows[0].total.answered) == (3, 200)
+    assert not run.rows[0].keeps(1000.0)
+
+
+async def test_sweep_of_a_target_that_never_answers_ends_at_once(
+    autojump_clock: MockClock,
+) -> None:
+    run = bench_run(a=FakeLoad(timeouts=1.0, timeout=30.0))
+    began = trio.current_time()
+    await run.search(Pace(100, 64), 0.05)
+    assert [row.pace.rate for row in run.tried] == [100]
+    assert trio.current_time() - began < 70
+
+
+async def test_rate_that_cannot_be_kept_is_found(autojump_clock: MockClock) -> None:
+    run = bench_run(a=FakeLoad(capacity=279))
+    await run.measure([Pace(500, 64), Pace(200, 64)])
+    fast, slow = run.rows
+    assert (fast.is_behind, slow.is_behind) == (True, False)
+    assert fast.total.rate == pytest.approx(279, rel=0.01)
+    assert len(fast.turns) == 5
+
+
+async def test_hopeless_rate_is_not_measured_to_the_end(autojump_clock: MockClock) -> None:
+    """Each turn takes the time to answer all its calls: a hundred seconds for one second."""
+    run = bench_run(a=FakeLoad(capacity=10))
+    began = trio.current_time()
+    await run.measure([Pace(1000, 64)])
+    assert len(run.rows[0].turns) == 1
+    assert trio.current_time() - began == pytest.approx(200)
+
+
+@pytest.mark.parametrize(
+    ("pace", "load", "differs"),
+    [
+        (Pace(100, 4), FakeLoad(slower=0.2), True),
+        (Pace(100, 4), FakeLoad(slower=0.005), False),
+        (CLOSED, FakeLoad(), False),
+    ],
+)
+async def test_halves_that_differ_are_found(
+    pace: Pace, load: FakeLoad, differs: bool, autojump_clock: MockClock
+) -> None:
+    run = bench_run(10.0, a=load)
+    await run.measure([pace])
+    halves = run.rows[0].halves
+    assert (halves is not None) == differs
+    if halves is not None:
+        assert halves[1] > 1.2 * halves[0]
+
+
+@pytest.mark.parametrize(
+    ("cpu", "processes", "is_bound"), [(0.9, 1, True), (0.8, 1, False), (1.2, 2, False)]
+)
+async def test_load_that_is_the_slower_part_is_found(
+    cpu: float, processes: int, is_bound: bool, autojump_clock: MockClock
+) -> None:
+    run = with_options({"a": FakeLoad(0.05, cpu=cpu)}, processes=lambda _: processes)
+    await run.measure([Pace(None, processes)])
+    assert run.rows[0].is_client_bound == is_bound
+
+
+async def test_processes_without_a_caller_do_not_hide_that_the_load_is_slower(
+    autojump_clock: MockClock,
+) -> None:
+    run = with_options({"a": FakeLoad(0.05, cpu=0.9)}, processes=lambda _: 4)
+    await run.measure([CLOSED])
+    assert (run.rows[0].processes, run.rows[0].is_client_bound) == (1, True)
+
+
+async def test_slow_machine_is_noted_at_the_rows_that_it_hit(autojump_clock: MockClock) -> None:
+    answers = iter([False, True])
+
+    async def is_slow() -> bool:
+        return next(answers)
+
+    run = with_options({"a": FakeLoad()}, is_machine_slow=is_slow)
+    await run.measure([Pace(100, 4), Pace(200, 4)])
+    assert [row.on_slow_machine for row in run.rows] == [False, True]
+
+
+@pytest.mark.parametrize("capacity", [3.0, 77.0, 100.0, 2790.0, 31_000.0])
+def test_search_finds_the_highest_rate(capacity: float) -> None:
+    def answer(rate: float) -> bool:
+        return rate <= capacity
+
+    search = RateSearch(100.0)
+    tries = 0
+    while search.rate is not None:
+        search.note(is_kept=answer(search.rate))
+        tries += 1
+    assert capacity / 1.06 <= search.kept <= capacity
+    assert tries < 25
+
+
+def test_search_against_a_target_that_never_answers_ends() -> None:
+    search = RateSearch(100.0)
+    while search.rate is not None:
+        search.note(is_kept=False)
+    assert search.kept == 0
+
+
+async def test_sweep_finds_the_rate_of_each_target(autojump_clock: MockClock) -> None:
+    run = with_options({"fast": FakeLoad(capacity=279), "slow": FakeLoad(capacity=35)}, seconds=1.0)
+    await run.search(Pace(10, 64), 0.05)
+    found = {row.target: row.pace.rate or 0 for row in run.rows}
+    assert found["fast"] == pytest.approx(279, rel=0.06)
+    assert found["slow"] == pytest.approx(35, rel=0.06)
+    assert all(row.keeps(0.05) for row in run.rows)
+    assert len(run.tried) > len(run.rows)
+
+
+@pytest.mark.parametrize(
+    "load", [FakeLoad(latency=0.2), FakeLoad(timeouts=0.2), FakeLoad(error="HTTP 503")]
+)
+async def test_sweep_of_a_target_that_keeps_no_rate_shows_the_lowest(
+    load: FakeLoad, autojump_clock: MockClock
+) -> None:
+    """Calls that fail count as longer than the limit."""
+    run = with_options({"a": load}, seconds=1.0)
+    await run.search(Pace(100, 64), 0.05)
+    [row] = run.rows
+    assert not row.keeps(0.05)
+    assert row.pace.rate == min(each.pace.rate or 0 for each in run.tried)
+
+
+async def test_sweep_ends_where_the_load_is_the_slower_part(autojump_clock: MockClock) -> None:
+    run = with_options({"a": FakeLoad(cpu=0.95)}, seconds=1.0)
+    await run.search(Pace(100, 64), 0.05)
+    assert [row.pace.rate for row in run.tried] == [100]
+    assert run.rows[0].search_end == 100
+
+
+async def test_sweep_keeps_no_rate_above_that_of_the_responses(
+    autojump_clock: MockClock,
+) -> None:
+    """The load starts calls late, which no latency shows, and none is late for its caller."""
+    run = with_options({"a": FakeLoad(starts=300)}, seconds=1.0)
+    await run.search(Pace(100, 64), 0.05)
+    [row] = run.rows
+    assert row.pace.rate == pytest.approx(300, rel=0.08)
+    assert row.total.rate > 0.96 * (row.pace.rate or 0)
+    assert row.search_end is not None
+    assert row.search_end > (row.pace.rate or 0)
+
+
+async def test_sweep_whose_limit_is_the_target_does_not_blame_the_load(
+    autojump_clock: MockClock,
+) -> None:
+    run = with_options({"a": FakeLoad(capacity=279)}, seconds=1.0)
+    await run.search(Pace(100, 64), 0.05)
+    assert run.rows[0].search_end is None
+
+
+async def test_rate_is_kept_although_the_last_calls_end_after_the_turn(
+    autojump_clock: MockClock,
+) -> None:
+    """A turn of 0.2 s with latencies of 40 ms may take 0.24 s."""
+
+    class Trailing(FakeLoad):
+        async def turn(self, *arguments: Any) -> Any:
+            turn = await super().turn(*arguments)
+            turn.seconds += self.latency
+            turn.rate = turn.answered / turn.seconds
+            return turn
+
+    run = with_options({"a": Trailing(0.04)}, seconds=1.0)
+    await run.measure([Pace(100, 64)])
+    assert run.rows[0].keeps(0.05)
