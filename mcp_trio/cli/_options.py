@@ -94,11 +94,7 @@ def add_server_options(parser: argparse.ArgumentParser) -> None:
     )
     add_recording_options(parser)
     add_keychain_option(parser)
-    parser.add_argument(
-        "--allow-cleartext",
-        action="store_true",
-        help="send tokens and other credentials to another machine although URL is not encrypted",
-    )
+    _add_cleartext(parser)
     add_process_options(parser)
     add_module(parser)
     add_asyncio(parser)
@@ -220,6 +216,29 @@ def add_configured_options(parser: Parser) -> None:
         help="start this server of a project's file, or connect to it, in this run without its"
         " approval, and store nothing. One that takes the place of a server of yours needs the file"
         " that has it: NAME@FILE (may be repeated)",
+    )
+
+
+def add_tried_server(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a server that `fuzz` and `bench` try, which both have `--allow-remote`."""
+    add_module(parser)
+    add_asyncio(parser)
+    add_configured_options(parser)
+    refuse_yes(
+        parser,
+        "--allow-remote sends to another machine, and --approve-server NAME lets a server of the"
+        " configuration files start",
+    )
+    add_headers(parser)
+    add_token(parser)
+    _add_cleartext(parser)
+
+
+def _add_cleartext(parser: Parser) -> None:
+    parser.add_argument(
+        "--allow-cleartext",
+        action="store_true",
+        help="send tokens and other credentials to another machine although URL is not encrypted",
     )
 
 

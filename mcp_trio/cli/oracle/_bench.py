@@ -30,14 +30,9 @@ from mcp_trio.cli._errors import (
 )
 from mcp_trio.cli._options import (
     NO_WORDS,
-    add_asyncio,
-    add_configured_options,
-    add_headers,
-    add_module,
     add_process_options,
     add_timeout,
-    add_token,
-    refuse_yes,
+    add_tried_server,
 )
 from mcp_trio.cli._parser import new_parser
 from mcp_trio.cli._screen import Screen, encode_document
@@ -350,21 +345,7 @@ def _add_target(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help=f"send more than {MAX_REMOTE_RATE:g} calls a second to another machine than this one",
     )
-    add_module(parser)
-    add_asyncio(parser)
-    add_configured_options(parser)
-    refuse_yes(
-        parser,
-        "--allow-remote sends to another machine, and --approve-server NAME lets a server of the"
-        " configuration files start",
-    )
-    add_headers(parser)
-    add_token(parser)
-    parser.add_argument(
-        "--allow-cleartext",
-        action="store_true",
-        help="send credentials to another machine although URL is not encrypted",
-    )
+    add_tried_server(parser)
     add_process_options(parser)
     add_timeout(
         parser,

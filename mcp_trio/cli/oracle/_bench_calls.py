@@ -91,10 +91,10 @@ def add_client_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--through",
         choices=["client"],
-        help="call through the client of this package, which answers questions, follows tasks, waits"
-        " for the notifications of a script, uses the logins of `mcp-trio login`, and speaks HTTP/2"
-        " to https:// servers; it needs several times the processor time, so fast servers look"
-        " alike",
+        help="call through the client of this package, which answers questions, follows tasks,"
+        " waits for a script's notifications, uses the logins of `mcp-trio login`, and speaks"
+        " HTTP/2 to https:// servers; it needs several times the processor time, so fast servers"
+        " look alike",
     )
     group.add_argument(
         "--answer",

@@ -23,7 +23,6 @@ from mcp_trio._connect import connect_stream
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.oracle.bench._process import GroupMeter, ListenerMeter, NoMeter
 from mcp_trio.oracle.bench._turn import TargetGone
-from mcp_trio.streams._child import spawn
 
 from ._callers import CallFailed, CoroutineLoad
 
@@ -301,13 +300,7 @@ async def open_client_of(
     """
     stderr: deque[str] = deque(maxlen=_STDERR_LINES)
     async with (
-        spawn(
-            program.argv,
-            env=program.env,
-            inherit_env=program.inherit_env,
-            cwd=program.cwd,
-            stderr=lambda line: stderr.append(line[:_MAX_LINE]),
-        ) as child,
+        program.spawn(lambda line: stderr.append(line[:_MAX_LINE])) as child,
         open_quiet_nursery() as nursery,
     ):
         connect = partial(connect_stream, child.stream, **options)

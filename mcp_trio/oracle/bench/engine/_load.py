@@ -14,8 +14,10 @@ from mcp_trio.streams._child import spawn
 if TYPE_CHECKING:
     import os
     from collections.abc import AsyncIterator, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from mcp_trio.oracle.bench._turn import TargetLoad
+    from mcp_trio.streams._child import ChildProcess, Stderr
 
 __all__ = ["TIMEOUT", "Address", "Program", "open_load"]
 
@@ -37,6 +39,20 @@ class Program:
     env: Mapping[str, str] | None = None
     inherit_env: bool = False
     cwd: str | os.PathLike[str] | None = None
+
+    def spawn(self, stderr: Stderr) -> AbstractAsyncContextManager[ChildProcess]:
+        """Start it for a block's duration. `stderr` is as for `spawn`.
+
+        Raises:
+            ConnectFailed: it can't be started.
+        """
+        return spawn(
+            self.argv,
+            env=self.env,
+            inherit_env=self.inherit_env,
+            cwd=self.cwd,
+            stderr=stderr,
+        )
 
 
 @dataclass(frozen=True)
@@ -79,13 +95,7 @@ async def open_load(
             else:
                 from ._stdio_load import StdioLoad
 
-                async with spawn(
-                    target.argv,
-                    env=target.env,
-                    inherit_env=target.inherit_env,
-                    cwd=target.cwd,
-                    stderr="discard",
-                ) as child:
+                async with target.spawn("discard") as child:
                     stdio = StdioLoad(child.stream, timeout, nursery, child)
                     try:
                         await stdio.open(era)
