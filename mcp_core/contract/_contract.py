@@ -40,6 +40,7 @@ KEYS: Final = {
     "resources": "uri",
 }
 _FORM: Final = "mcpContract"
+_MAX_NAMES, _MAX_SHOWN = 5, 80  # names of members in an error, and characters of each
 _TOO_DEEP: Final = "an entry of {} is nested too deeply to be compared"
 _LEFT_OUT: Final = ("_meta", "size")
 _MEMBERS: Final = frozenset({_FORM, "server", "revisions", "scopes", "only"})
@@ -249,7 +250,8 @@ def read_contract(data: bytes) -> Contract:
         raise InvalidContract(
             "a text in it has half of a surrogate pair, such as \\ud800: correct or remove it"
         ) from None
-    _check(document.keys() <= _MEMBERS | _OFFERED, "it has members that no contract has")
+    more = _names(document.keys() - _MEMBERS - _OFFERED)
+    _check(not more, f"no contract has the member {more}")
     revisions, server = document.get("revisions"), document.get("server", "")
     _check(isinstance(server, str), "server is not a text")
     _check(bool(revisions) and _is_texts(revisions), "revisions is not a list of revisions")
@@ -289,7 +291,8 @@ def _check_form(form: Any) -> None:
 def _read_offers(document: Any, place: str) -> ServerOffers:
     _check(isinstance(document, dict), f"{place.rstrip('.')} is not an object")
     if place:
-        _check(document.keys() <= _OFFERED, f"{place.rstrip('.')} has members that it cannot have")
+        more = _names(document.keys() - _OFFERED)
+        _check(not more, f"{place.rstrip('.')} cannot have the member {more}")
     capabilities, instructions = document.get("capabilities"), document.get("instructions", "")
     _check(
         capabilities is None or _is_texts(capabilities),
@@ -301,11 +304,12 @@ def _read_offers(document: Any, place: str) -> ServerOffers:
         if name not in document:
             continue
         entries = document[name]
-        _check(
-            isinstance(entries, list)
-            and all(isinstance(each, dict) and isinstance(each.get(key), str) for each in entries),
-            f"{place}{name} is not a list of objects that have a {key}",
-        )
+        _check(isinstance(entries, list), f"{place}{name} is not a list")
+        for number, each in enumerate(entries):
+            _check(
+                isinstance(each, dict) and isinstance(each.get(key), str),
+                f"{place}{name}[{number}] is not an object that has a {key}",
+            )
         lists[name] = [each for each in (_entry(name, entry) for entry in entries) if each]
     known = None if capabilities is None else tuple(capabilities)
     return ServerOffers(capabilities=known, instructions=instructions, lists=lists)
@@ -327,6 +331,11 @@ def _together(common: ServerOffers, only: ServerOffers) -> ServerOffers:
 
 def _is_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _names(members: Iterable[str]) -> str:
+    """Return the first of some members' names, for an error; "" without any."""
+    return ", ".join(repr(name[:_MAX_SHOWN]) for name in sorted(members)[:_MAX_NAMES])
 
 
 def _check(condition: bool, problem: str) -> None:
