@@ -375,7 +375,7 @@ def _value_text(threshold: Threshold, value: float) -> str:
 
 
 def _causes(row: BenchRow) -> str:
-    causes = [(f"{count:,} times {name}") for name, count in row.total.errors.most_common()]
+    causes = [f"{_count(count, 'time')} {name}" for name, count in row.total.errors.most_common()]
     if row.total.timeouts:
         causes.append(f"{row.total.timeouts:,} timed out")
     more = len(causes) - _MAX_CAUSES
@@ -434,7 +434,8 @@ def _count(number: int, noun: str) -> str:
 def _end_text(end: TargetEnd) -> str:
     status = end.status
     found = end.reason
-    if status is not None and f"status {status}" not in found:
+    is_said = f"status {status}" in found or f"signal {-(status or 0)}" in found
+    if status is not None and not is_said:
         found += f" (exit status {status})"
     lines = [line for line in end.stderr if line.strip()][-_STDERR_LINES:]
     return found + "".join(f"\n{line}" for line in lines)

@@ -156,6 +156,7 @@ class BenchRow:
     def halves(self) -> tuple[float, float] | None:
         """The medians of both halves of the run, in seconds; None if they hardly differ.
 
+        None, too, if a half has no responses: the errors or the target's end say why.
         In a closed loop these are calls a second. A turn in the middle is in neither.
         """
         turns = self.whole_turns
@@ -163,6 +164,8 @@ class BenchRow:
         if not size or self.is_behind:
             return None
         first, second = (reduce(add, half) for half in (turns[:size], turns[-size:]))
+        if not (first.answered and second.answered):
+            return None
         if self.pace.rate is None:
             a, b = first.rate, second.rate
         else:

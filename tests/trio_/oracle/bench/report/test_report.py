@@ -80,6 +80,7 @@ REMARKS: list[tuple[BenchRow, str]] = [
     (row(lag=0.0042), "the load itself started calls 4.20ms late on average: latencies include"),
     (row(is_cut=True), "the last turn was cut after 1.00s"),
     (row(**FAILED | {"is_cut": True, "sent": 0}), "no call was answered before the run was int"),
+    (row(answered=99, errors=Counter({"closed": 1})), "errors: 6 times closed"),
     (ended(), "the server has ended (exit status 1)\nTraceback\nMemoryError <3>"),
 ]
 
@@ -92,6 +93,26 @@ def test_row_that_is_not_what_it_seems_has_a_remark(found: BenchRow, remark: str
 def test_row_that_is_as_it_seems_has_no_remark() -> None:
     found = row(lag=0.001, drain=0.00001)
     assert BenchReport(rows=[found]).remarks(found) == []
+
+
+def test_end_by_a_signal_is_said_once() -> None:
+    found = row()
+    found.end = TargetEnd("it was killed by signal 9 (SIGKILL)", -9)
+    assert BenchReport(rows=[found]).remarks(found) == ["it was killed by signal 9 (SIGKILL)"]
+
+
+def test_one_error_is_one_time() -> None:
+    found = BenchRow("ours", RATE)
+    found.add(BenchTurn(seconds=1.0, sent=1, errors=Counter({"closed": 1})))
+    assert any("1 time closed" in each for each in BenchReport(rows=[found]).remarks(found))
+
+
+def test_half_without_a_response_does_not_differ() -> None:
+    """The target ended, which is remarked."""
+    found = row()
+    for turn in found.turns[3:]:
+        turn.answered, turn.histogram = 0, Histogram()
+    assert found.halves is None
 
 
 def test_remark_about_the_load_s_own_lines_is_in_every_form() -> None:
