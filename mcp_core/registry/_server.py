@@ -19,7 +19,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
-from itertools import chain, count
+from itertools import chain
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -31,7 +31,6 @@ from typing import (
     Unpack,
     overload,
 )
-from weakref import ref
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -77,14 +76,15 @@ from mcp_core.types import (
 )
 
 from ._context import Context, collector_of
+from ._declarations import LIST_CHANGES, Declarations
 from ._errors import DeclarationError
 from ._input_requests import RequestHost
+from ._listeners import ChangeBus, ChangeListener, ChangeListeners
 from ._lookup import RequestLookup, request_error
 from ._pages import PAGE_SIZE, ListPages
 from ._roots import RootsHook, check_hook
 from ._url_elicitation import verify_url_elicitation
 from ._validation import check_icons
-from ._visibility import set_enabled
 
 if TYPE_CHECKING:
     from ._mounts import Mount
@@ -106,29 +106,10 @@ C = TypeVar("C", bound=Callable[[Any], Awaitable[object] | object])
 
 # Bytes. As base64 they are 4 MiB, the largest message of many implementations.
 _MAX_FILE_SIZE: Final = 3 * 1024 * 1024
-_TOOLS: Final = changes(tools=True)
-_PROMPTS: Final = changes(prompts=True)
-_RESOURCES: Final = changes(resources=True)
 _CALL_TOOL: Final = "tools/call"
 _TASKS_CAPABILITY: Final = TasksCapability(
     list={}, cancel={}, requests=TaskRequests(tools=ToolTasks(call={}))
 )
-# The kinds of declarations, with the change of a list that each of them is.
-_LIST_CHANGES: Final[Mapping[str, tuple[Change, ...]]] = {
-    "tool": _TOOLS,
-    "prompt": _PROMPTS,
-    "resource": _RESOURCES,
-    "resource template": _RESOURCES,
-    "method": (),
-}
-# By the `kind` of `Server.enable`: the kinds of declarations that it may mean.
-_DISABLED_KINDS: Final[Mapping[str | None, Sequence[str]]] = {
-    None: ("tool", "prompt", "resource", "resource template"),
-    "tool": ("tool",),
-    "prompt": ("prompt",),
-    "resource": ("resource", "resource template"),
-}
-
 Lifespan: TypeAlias = Callable[["Server"], AbstractAsyncContextManager[Any]]
 
 
@@ -136,46 +117,6 @@ class PathLike(Protocol):
     """An object that stands for a path, such as a `pathlib.Path`."""
 
     def __fspath__(self) -> str: ...
-
-
-class ChangeListener(Protocol):
-    """The part of `mcp_core.runtime.Service` that a `Server` notifies of changes.
-
-    Both methods may be called from any thread.
-    """
-
-    def changed(self, changes: Iterable[Change], /, *, all_resources: bool = False) -> None:
-        """Notify the client of `changes`, as far as it is subscribed to them.
-
-        With `all_resources`, the contents of each resource may have changed.
-        """
-
-    def elicitation_completed(self, elicitation_id: str, /) -> None:
-        """Notify the client that its user has finished on a page, if it was sent there."""
-
-
-class ChangeBus(Protocol):
-    """The part of `mcp_core.runtime.sharing.WorkerBus` that a `Server` notifies of changes.
-
-    Both methods may be called from any thread.
-    """
-
-    @property
-    def store(self) -> object:
-        """The store that the workers share."""
-
-    @property
-    def has_joined(self) -> bool:
-        """True once it hears of changes at other workers."""
-
-    def changed(self, changes: Iterable[Change], /) -> bool:
-        """Share `changes` with other workers. Return True to notify this worker's clients itself.
-
-        It does that soon, by `deliver_changes`.
-        """
-
-    def elicitation_completed(self, elicitation_id: str, /) -> None:
-        """Tell other workers that a user has finished on a page."""
 
 
 class Server:
@@ -286,22 +227,10 @@ class Server:
         self.instructions = instructions
         self.limits = limits if limits is not None else Limits()
         self.versions = tuple(dialect.version for dialect in dialects_of(versions))
-        self._tools: dict[str, ToolEntry] = {}
-        self._prompts: dict[str, PromptEntry] = {}
-        self._resources: dict[str, ResourceEntry] = {}
-        self._templates: dict[str, TemplateEntry] = {}
-        self._methods: dict[str, CustomMethodEntry] = {}
-        self._entries: dict[str, dict[str, Any]] = {
-            "tool": self._tools,
-            "prompt": self._prompts,
-            "resource": self._resources,
-            "resource template": self._templates,
-            "method": self._methods,
-        }
-        self._declaration_numbers = count()
-        self._mounts: list[Mount] = []  # of the servers that are mounted in this one
-        # Where this one is mounted. It doesn't keep an outer server alive.
-        self._outer_mounts: tuple[ref[Mount], ...] = ()
+        self._declared = declared = Declarations(self)
+        self._tools, self._prompts = declared.tools, declared.prompts
+        self._resources, self._templates = declared.resources, declared.templates
+        self._methods = declared.methods
         self._lifespans_held = 0
         if extensions and TASKS[1] in extensions:
             raise DeclarationError(
@@ -325,9 +254,8 @@ class Server:
         self.middlewares: list[Middleware] = []
         self.roots_hooks: list[RootsHook] = []
         self.remote_change_hooks: list[Callable[[Any], Awaitable[object] | object]] = []
-        self._listeners: dict[ChangeListener, None] = {}
-        # What shares changes with other workers, one for each time that it is served with a store.
-        self._buses: dict[ChangeBus, None] = {}
+        self._notified = ChangeListeners(name)
+        self._listeners = self._notified.clients
         self._lists = ListPages(
             name,
             {
@@ -340,20 +268,13 @@ class Server:
             cache,
         )
         self._config: Config | None = None
-        self._lookup = RequestLookup(
+        self._lookup = declared.lookup = RequestLookup(
             self._tools, self._resources, self._templates, self._prompts, self._lists
         )
         self.config()  # an invalid argument raises here, not at the first connection
 
     def __repr__(self) -> str:
-        counts = (
-            (len(self._tools), "tools"),
-            (len(self._resources) + len(self._templates), "resources"),
-            (len(self._prompts), "prompts"),
-            (len(self._methods), "methods"),
-        )
-        offered = ", ".join(f"{n} {kind}" for n, kind in counts if n)
-        return f"<Server {self.info.name!r} with {offered or 'nothing'}>"
+        return f"<Server {self.info.name!r} with {self._declared.text}>"
 
     if not TYPE_CHECKING:  # a type checker reports the mistake itself
 
@@ -810,20 +731,9 @@ class Server:
         self._set_enabled(name, kind, enabled=False)
 
     def _set_enabled(self, name: str, kind: str | None, *, enabled: bool) -> None:
-        kinds = _DISABLED_KINDS.get(kind)
-        if kinds is None:
-            raise ValueError(f"kind is 'tool', 'prompt' or 'resource', not {kind!r}")
-        found = [each for each in kinds if name in self._entries[each]]
-        if not found:
-            raise KeyError(name)
-        if len(found) > 1:
-            raise ValueError(f"{name!r} is a {' and a '.join(found)}: say which, by kind=")
-        entry = self._entries[found[0]][name]
-        change = set_enabled
-        if self._mounts:
-            from ._mounts import set_enabled_on_outer as change
-        if change(entry, f"{found[0]} {name!r}", enabled=enabled):
-            self._declarations_changed(_LIST_CHANGES[found[0]])
+        changed = self._declared.set_enabled(name, kind, enabled=enabled)
+        if changed:
+            self._declarations_changed(changed)
 
     def _declare(self, add: Callable[..., None], function: Any, options: Any) -> Any:
         """Declare `function` and return it, or return a decorator if `function` is None."""
@@ -844,60 +754,15 @@ class Server:
         return declare
 
     def _add(self, kind: str, key: str, entry: Any) -> None:
-        """Declare `entry` on this server, and on all servers in which it is mounted.
-
-        Raises:
-            DeclarationError: one of them has a declaration of that kind under its key already.
-        """
-        self._insert([(kind, *placed) for placed in self._placements(kind, key, entry)])
-        self._declarations_changed(_LIST_CHANGES[kind])
-
-    def _placements(self, kind: str, key: str, entry: Any) -> Iterator[tuple[Server, str, Any]]:
-        """Yield this server and each in which it is mounted, with the entry's key and form there.
-
-        A server in which it is mounted in two ways comes twice.
-        """
-        yield self, key, entry
-        for mount, outer in self._live_outer_mounts():
-            yield from outer._placements(kind, mount.key(kind, key), mount.wrap(kind, entry))
-
-    def _insert(self, placements: Sequence[tuple[str, Server, str, Any]]) -> None:
-        """Insert entries, by kind, server and key, if there is room for all of them."""
-        taken: dict[tuple[str, Server, str], Any] = {}
-        for kind, server, key, entry in placements:
-            other = server._entries[kind].get(key) or taken.get((kind, server, key))
-            if other is not None:
-                where = "" if server is self else f" on server {server.info.name!r}"
-                raise DeclarationError(
-                    f"there is a {kind} {key!r} already{where}: {other.function.label}"
-                )
-            taken[kind, server, key] = entry
-        for (kind, server, key), entry in taken.items():
-            entry.number = next(server._declaration_numbers)
-            server._entries[kind][key] = entry
-            if kind.startswith("resource"):
-                server._lookup.add_spelling(key)
+        self._declared.add(kind, key, entry)
+        self._declarations_changed(LIST_CHANGES[kind])
 
     def _remove(self, kind: str, key: str) -> None:
-        """Remove a declaration from this server, and from all in which it is mounted.
-
-        Raises:
-            KeyError: there is none.
-            DeclarationError: it belongs to a mounted server.
-        """
-        entry = self._entries[kind][key]
-        if self._mounts:
-            from ._mounts import check_own
-
-            check_own(entry, kind, key)
-        for server, name, _ in self._placements(kind, key, entry):
-            del server._entries[kind][name]
-            if kind.startswith("resource"):
-                server._lookup.remove_spelling(name)
-        self._declarations_changed(_LIST_CHANGES[kind])
+        self._declared.remove(kind, key)
+        self._declarations_changed(LIST_CHANGES[kind])
 
     def _declarations_changed(self, list_changes: tuple[Change, ...] = ()) -> None:
-        for server in self._with_outer():
+        for server in self._declared.with_outer():
             server._lists.discard_pages()
             server._config = None
         self._notify_listeners(list_changes)
@@ -941,34 +806,26 @@ class Server:
             )
         from ._mounts import make_mount  # on first use: most servers have none
 
-        mount = make_mount(self._with_outer(), other, prefix)
+        around = self._declared.with_outer()
+        mount = make_mount(around, other, prefix)
         if mount is None:
             return
-        if any(server._lifespans_held for server in self._with_outer()):
+        if any(server._lifespans_held for server in around):
             late = next((s for s in [other, *other.mounted_servers()] if s._lifespan), None)
             if late is not None:
                 raise DeclarationError(
                     f"server {late.info.name!r} has a lifespan, and {self.info.name!r} is being"
                     " served: mount it before, or in the lifespan of the outer server"
                 )
-        self._insert(
-            [
-                (kind, *placed)
-                for kind, entries in other._entries.items()
-                for key, entry in entries.items()
-                for placed in self._placements(kind, mount.key(kind, key), mount.wrap(kind, entry))
-            ]
-        )
-        self._mounts.append(mount)
-        live = (ref(each) for each, _ in other._live_outer_mounts())
-        other._outer_mounts = (*live, ref(mount))
-        changed = [_LIST_CHANGES[kind] for kind, entries in other._entries.items() if entries]
+        self._declared.add_mount(mount)
+        tables = other._declared.by_kind
+        changed = [LIST_CHANGES[kind] for kind, entries in tables.items() if entries]
         self._declarations_changed(tuple(dict.fromkeys(chain.from_iterable(changed))))
 
     @property
     def mounts(self) -> Sequence[Mount]:
         """The mounts of servers in this one, each with its `server` and `prefix`. For runtimes."""
-        return tuple(self._mounts)
+        return tuple(self._declared.mounts)
 
     def mounted_servers(self) -> list[Server]:
         """Return the servers that are mounted in this one, and in these, each once. For runtimes.
@@ -976,7 +833,7 @@ class Server:
         A server comes before those that are mounted in it.
         """
         found: dict[Server, None] = {}
-        for mount in self._mounts:
+        for mount in self._declared.mounts:
             found.update(dict.fromkeys([mount.server, *mount.server.mounted_servers()]))
         return list(found)
 
@@ -996,24 +853,6 @@ class Server:
         """Return the hooks on changed roots of this server and of those mounted in it."""
         servers = [self, *self.mounted_servers()]
         return [(server, hook) for server in servers for hook in server.roots_hooks]
-
-    def _live_outer_mounts(self) -> list[tuple[Mount, Server]]:
-        found = []
-        for each in self._outer_mounts:
-            mount = each()
-            outer = None if mount is None else mount.outer
-            if mount is not None and outer is not None:
-                found.append((mount, outer))
-        return found
-
-    def _with_outer(self) -> list[Server]:
-        """Return this server and all in which it is mounted, each once."""
-        if not self._outer_mounts:
-            return [self]
-        found = {self: None}
-        for _, outer in self._live_outer_mounts():
-            found.update(dict.fromkeys(outer._with_outer()))
-        return list(found)
 
     # --- Notifications ----------------------------------------------------------------------------
 
@@ -1048,14 +887,9 @@ class Server:
         )
 
     def _notify_listeners(self, changed: tuple[Change, ...]) -> None:
-        if not changed:
-            return
-        for server in self._with_outer():
-            if server._buses and any(bus.changed(changed) for bus in server._first_bus()):
-                continue
-            # A copy: another thread may attach or detach a listener meanwhile.
-            for listener in list(server._listeners):
-                listener.changed(changed)
+        if changed:
+            for server in self._declared.with_outer():
+                server._notified.notify(changed)
 
     def elicitation_complete(self, elicitation_id: str) -> None:
         """Notify the client whose user has finished on the page of `elicitation_id` (2025-11-25).
@@ -1064,10 +898,10 @@ class Server:
         thread. Only the client that was sent to the page is notified, and only once. Other
         revisions have no such notification: their clients get nothing.
         """
-        for server in self._with_outer():
-            for bus in server._first_bus():
+        for server in self._declared.with_outer():
+            for bus in server._notified.first_bus():
                 bus.elicitation_completed(elicitation_id)
-            for listener in list(server._listeners):
+            for listener in server._notified:
                 listener.elicitation_completed(elicitation_id)
 
     def verify_url_elicitation(self, token: str, name: str, *, principal: str, now: float) -> str:
@@ -1092,7 +926,7 @@ class Server:
             InvalidUrlElicitation: the token was altered, has expired, or is for another
                 page or user.
         """
-        rings = [server._key_ring for server in self._with_outer()]
+        rings = [server._key_ring for server in self._declared.with_outer()]
         return verify_url_elicitation(rings, token, name, principal, now)
 
     def attach(self, listener: ChangeListener) -> None:
@@ -1113,25 +947,15 @@ class Server:
         Raises:
             ValueError: another bus has another store, whose workers would hear of nothing.
         """
-        if any(other.store is not bus.store for other in list(self._buses)):
-            raise ValueError(
-                f"server {self.info.name!r} is served with another store already: pass the same"
-                " store= object at each of its addresses"
-            )
-        others = {other: None for other in list(self._buses) if other is not bus}
-        self._buses = {**others, bus: None}  # in one step: a thread may change something
+        self._notified.add_bus(bus)
 
     def detach_bus(self, bus: ChangeBus) -> None:
         """Stop passing changes on to `bus`. Do nothing if it isn't attached."""
-        self._buses.pop(bus, None)
+        self._notified.discard_bus(bus)
 
     def is_first_bus(self, bus: ChangeBus) -> bool:
         """Return True if it is `bus` that shares changes."""
-        return bus in self._first_bus()
-
-    def _first_bus(self) -> list[ChangeBus]:
-        buses = list(self._buses)
-        return ([bus for bus in buses if bus.has_joined] or buses)[:1]
+        return bus in self._notified.first_bus()
 
     def deliver_changes(
         self,
@@ -1147,7 +971,7 @@ class Server:
             all_resources: True if the contents of each resource may have changed.
             elicitation_ids: the pages on which users have finished.
         """
-        listeners = [each for server in self._with_outer() for each in list(server._listeners)]
+        listeners = [each for server in self._declared.with_outer() for each in server._notified]
         for listener in listeners:
             if changed or all_resources:
                 listener.changed(changed, all_resources=all_resources)
@@ -1168,7 +992,7 @@ class Server:
     def _make_config(self) -> Config:
         extensions = self.extensions
         instructions = self.instructions
-        if self._mounts:
+        if self._declared.mounts:
             from ._mounts import joined_instructions
 
             instructions = joined_instructions(self)
@@ -1201,7 +1025,7 @@ class Server:
     def extensions(self) -> dict[str, dict[str, Any]]:
         """The extensions that it was declared with, and those of the servers mounted in it."""
         found = dict(self._extensions)
-        for mount in self._mounts:
+        for mount in self._declared.mounts:
             found = {**mount.server.extensions, **found}
         return found
 

@@ -116,7 +116,7 @@ class SimWorker:
     @property
     def buses(self) -> list[WorkerBus]:
         """Its bus, while it is open."""
-        return list(self.server._buses)  # type: ignore[arg-type]
+        return list(self.server._notified.buses)  # type: ignore[arg-type]
 
     def kill(self) -> None:
         """End the process: first all that it can reach is gone, then it is cancelled."""

@@ -35,12 +35,12 @@ def full(name: str = "inner") -> Server:
 
 
 def keys(server: Server) -> dict[str, list[str]]:
-    return {kind: list(entries) for kind, entries in server._entries.items()}
+    return {kind: list(entries) for kind, entries in server._declared.by_kind.items()}
 
 
 def listed(server: Server, kind: str = "tool") -> list[str]:
     dialect = DIALECTS[E]
-    return [entry.list_entry(dialect).name for entry in server._entries[kind].values()]
+    return [entry.list_entry(dialect).name for entry in server._declared.by_kind[kind].values()]
 
 
 def test_mount_prefixes_names_and_leaves_uris_and_methods() -> None:
@@ -99,7 +99,7 @@ def test_mounted_server_keeps_no_outer_server_alive() -> None:
     outer = Server("outer")
     outer.mount(inner)
     declare(inner, "t")
-    assert len(inner._outer_mounts) == 1
+    assert len(inner._declared.outer_mounts) == 1
     assert listed(outer) == ["t"]
 
 
@@ -118,7 +118,7 @@ def test_same_mount_again_changes_nothing() -> None:
     outer, inner = mounted("t")
     client = listening(outer, toolsListChanged=True)
     outer.mount(inner, "in")
-    assert (listed(outer), len(outer.mounts), len(inner._outer_mounts)) == (["in_t"], 1, 1)
+    assert (listed(outer), len(outer.mounts), len(inner._declared.outer_mounts)) == (["in_t"], 1, 1)
     assert notified(client) == []
     with outer.lifespans_entered():
         late = Server("late", lifespan=lambda server: nullcontext())

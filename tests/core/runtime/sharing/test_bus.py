@@ -285,7 +285,7 @@ async def test_second_bus_counts_everything_as_changed_when_it_takes_over(versio
                 opened.set()
                 await end.wait()
 
-        server.detach_bus(next(iter(server._buses)))  # the other one is the first
+        server.detach_bus(next(iter(server._notified.buses)))  # the other one is the first
         async with either.open_quiet_nursery() as nursery:
             nursery.start_soon(serve_first)
             await opened.wait()
