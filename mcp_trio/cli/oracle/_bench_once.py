@@ -33,13 +33,15 @@ if TYPE_CHECKING:
     from ._bench_targets import BenchTarget
 
     Figures = IdleSessions | ProgressRate
-    Measure = Callable[[BenchTarget, BenchOptions], Awaitable[Figures]]
+    OnBegin = Callable[[trio.CancelScope], object]
+    Measure = Callable[[BenchTarget, BenchOptions, OnBegin], Awaitable[Figures]]
 
 __all__ = ["progress", "sessions"]
 
 FEWER: Final = 1
 _FILES_OF_A_PROGRAM: Final = 8  # descriptors that a program's pipes need
 _MIB: Final = 2**20
+_CUT_TIME: Final = 2.0  # seconds to read what was measured after Ctrl+C
 
 
 def sessions(targets: Sequence[BenchTarget], options: BenchOptions, head: Mapping[str, Any]) -> int:
@@ -73,17 +75,27 @@ async def _run(
 ) -> int:
     stdout, stderr = Screen(sys.stdout), targets[0].target.stderr
     scope = trio.CancelScope()
+    measured: list[trio.CancelScope] = []
+
+    def stop_now() -> None:
+        for each in measured[-1:]:
+            each.cancel()
+        scope.deadline = trio.current_time() + (_CUT_TIME if measured else 0)
+
     found: dict[str, Figures] = {}
     missing: dict[str, str] = {}
-    with stop_on_signals(scope.cancel) as stop, scope:
+    with stop_on_signals(stop_now) as stop, scope:
         for target in targets:
+            if stop.caught:
+                break
             try:
-                found[target.name] = figures = await measure(target, options)
+                found[target.name] = figures = await measure(target, options, measured.append)
             except (ConnectFailed, TargetGone) as exc:
                 missing[target.name] = target.hide(str(exc))
                 continue
             except TooManyFiles as exc:
                 raise CliError(str(exc), MISUSE) from exc
+            measured.clear()
             if not options.as_json:
                 stdout.write_line((target.name, "bold"), f": {line_of(figures)}")
             if figures.error:
@@ -111,14 +123,16 @@ async def _run(
     return FEWER if any(figures.error for figures in found.values()) else 0
 
 
-async def _measure_sessions(target: BenchTarget, options: BenchOptions) -> IdleSessions:
+async def _measure_sessions(
+    target: BenchTarget, options: BenchOptions, on_begin: OnBegin
+) -> IdleSessions:
     count = options.sessions
     require_files(count, each=1 if target.is_url else _FILES_OF_A_PROGRAM)
     answers = options.answers if options.through_client else None
     open_session = partial(
         open_one, target, era=options.era, timeout=options.timeout, answers=answers
     )
-    return await measure_sessions(open_session, meter_of(target).memory, count)
+    return await measure_sessions(open_session, meter_of(target).memory, count, on_begin)
 
 
 def _sessions_line(found: IdleSessions) -> str:
@@ -129,11 +143,18 @@ def _sessions_line(found: IdleSessions) -> str:
     return f"{line}: {each} each, {_mib(found.before)} before and {_mib(found.after)} with them"
 
 
-async def _measure_progress(target: BenchTarget, options: BenchOptions) -> ProgressRate:
+async def _measure_progress(
+    target: BenchTarget, options: BenchOptions, on_begin: OnBegin
+) -> ProgressRate:
     tool, arguments = options.calls.tools[0], options.arguments
     async with client_of(target, era=options.era, timeout=options.timeout) as client:
         return await measure_progress(
-            client, tool, arguments, options.progress, timeout=options.timeout
+            client,
+            tool,
+            arguments,
+            options.progress,
+            timeout=options.timeout,
+            on_begin=on_begin,
         )
 
 

@@ -11,7 +11,7 @@ import trio
 from mcp_core import McpTrioError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from mcp_trio._client import Client
 
@@ -69,7 +69,13 @@ class ProgressRate:
 
 
 async def measure_progress(
-    client: Client, tool: str, arguments: Mapping[str, Any], wanted: int, *, timeout: float
+    client: Client,
+    tool: str,
+    arguments: Mapping[str, Any],
+    wanted: int,
+    *,
+    timeout: float,
+    on_begin: Callable[[trio.CancelScope], object] = lambda _: None,
 ) -> ProgressRate:
     """Call a tool once with a progress token, and count its progress notifications.
 
@@ -79,6 +85,7 @@ async def measure_progress(
         arguments: its arguments. It should then report `wanted` times or more.
         wanted: how many notifications are expected.
         timeout: seconds without a response or progress.
+        on_begin: gets a scope. Its cancellation ends the call, and returns what has come.
     """
     found = ProgressRate(wanted)
     began, cpu = trio.current_time(), time.process_time()
@@ -89,19 +96,23 @@ async def measure_progress(
             found.first = found.last
         found.events += 1
 
-    try:
-        result = await client.call_tool(
-            tool,
-            arguments,
-            timeout=timeout,
-            max_timeout=None,
-            progress=count,
-            check_output="off",
-        )
-        if result.is_error:
-            found.error = "the tool failed"
-    except McpTrioError as exc:
-        found.error = str(exc).partition("\n")[0]
+    with trio.CancelScope() as scope:
+        on_begin(scope)
+        try:
+            result = await client.call_tool(
+                tool,
+                arguments,
+                timeout=timeout,
+                max_timeout=None,
+                progress=count,
+                check_output="off",
+            )
+            if result.is_error:
+                found.error = "the tool failed"
+        except McpTrioError as exc:
+            found.error = str(exc).partition("\n")[0]
+    if scope.cancelled_caught:
+        found.error = "the call was interrupted"
     found.seconds = trio.current_time() - began
     found.load_cpu = time.process_time() - cpu
     if not found.error and found.events < wanted:

@@ -103,7 +103,10 @@ def require_files(sessions: int, *, each: int) -> None:
 
 
 async def measure_sessions(
-    open_load: Open, memory: Callable[[], int | None], count: int
+    open_load: Open,
+    memory: Callable[[], int | None],
+    count: int,
+    on_begin: Callable[[trio.CancelScope], object] = lambda _: None,
 ) -> IdleSessions:
     """Open `count` sessions, read the target's memory, and close them.
 
@@ -111,6 +114,7 @@ async def measure_sessions(
         open_load: opens a session, and closes it with its block.
         memory: returns the target's resident memory in bytes, or None.
         count: how many.
+        on_begin: gets a scope. Its cancellation opens no more: those that are open are measured.
 
     Raises:
         ConnectFailed: not even one can be opened.
@@ -124,7 +128,11 @@ async def measure_sessions(
     async with open_quiet_nursery() as nursery:
         for _ in range(min(_OPENING, count)):
             nursery.start_soon(opening.open_some, nursery)
-        await opening.ended.wait()
+        with trio.CancelScope() as scope:
+            on_begin(scope)
+            await opening.ended.wait()
+        if scope.cancelled_caught:
+            opening.error = f"interrupted with {opening.opened:,} of {count:,} sessions"
         seconds = trio.current_time() - began
         await trio.sleep(_SETTLE)
         after = memory()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -59,7 +61,8 @@ def test_script_that_waits_for_notifications_needs_the_client(
 ) -> None:
     path = tmp_path / "a.toml"
     path.write_text('[[call]]\ntool = "t"\nnotified = "a:b"\n')
-    assert main(["bench", "--script", str(path), URL]) == 2
+    with pytest.raises(SystemExit):
+        main(["bench", "--script", str(path), URL])
     assert "notified is for --through client, which can subscribe" in capsys.readouterr().err
 
 
@@ -323,6 +326,58 @@ def test_sessions_that_do_not_open_decide_the_status(
     assert problem in err
     assert "HTTP 503" in err
     assert len(json.loads(out)["targets"]) == (most > 0)
+
+
+def interrupt_after(seconds: float) -> None:
+    """Send Ctrl+C to this process after some virtual time."""
+
+    async def interrupt() -> None:
+        await trio.sleep(seconds)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    trio.lowlevel.spawn_system_task(interrupt)
+
+
+def test_sessions_that_are_interrupted_are_measured_so_far(
+    memory: _Memory, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Stalling(_Memory):
+        is_interrupted = False
+
+        @asynccontextmanager
+        async def session(self, *arguments: object, **options: Any) -> AsyncIterator[FakeLoad]:
+            if self.open == 16:
+                if not self.is_interrupted:
+                    interrupt_after(0.5)
+                self.is_interrupted = True
+                await trio.sleep_forever()
+            async with super().session(*arguments, **options) as load:
+                yield load
+
+    monkeypatch.setattr(_bench_once, "open_one", Stalling().session)
+    assert main(["bench", "--sessions", "64", URL]) == 130
+    out, err = capsys.readouterr()
+    assert "16 idle sessions (2026-07-28) in " in out
+    assert "interrupted with 16 of 64 sessions" in err
+
+
+def test_progress_that_is_interrupted_is_printed_so_far(
+    server: mcp_trio.Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @server.tool
+    async def endless(context: mcp_trio.Context) -> str:
+        """Report ten steps a second, and one Ctrl+C after three seconds."""
+        interrupt_after(3.05)
+        for step in range(10**6):
+            await trio.sleep(0.1)
+            await context.progress(step)
+        return "done"
+
+    assert main(["bench", "--tool", "endless", "--progress", "99", "--json", URL]) == 130
+    out, err = capsys.readouterr()
+    [found] = json.loads(out)["targets"]
+    assert (found["events"], found["rate"]) == (30, pytest.approx(10))
+    assert "the call was interrupted" in err
 
 
 @pytest.mark.parametrize(
