@@ -48,7 +48,7 @@ _DISABLED_KINDS: Final[Mapping[str | None, Sequence[str]]] = {
 
 
 class Declarations:
-    """What one server has declared, and the mounts of it and in it.
+    """The declarations of one server, and the mounts of it and in it.
 
     Args:
         server: the server.

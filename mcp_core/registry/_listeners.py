@@ -1,4 +1,4 @@
-"""Who is notified of a server's changes: its clients here, and those of other workers."""
+"""The clients that hear of a server's changes, here and at other workers."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a bench calls: a tool or a list, the calls of a script, and those of a recording."""
+"""The calls of a bench: a tool or a list, those of a script, and those of a recording."""

@@ -341,6 +341,8 @@ def interrupt_after(seconds: float) -> None:
 def test_sessions_that_are_interrupted_are_measured_so_far(
     memory: _Memory, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The memory is read with those that are open, although others still open."""
+
     class Stalling(_Memory):
         is_interrupted = False
 
@@ -364,6 +366,8 @@ def test_sessions_that_are_interrupted_are_measured_so_far(
 def test_progress_that_is_interrupted_is_printed_so_far(
     server: mcp_trio.Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The call is cancelled, and its notifications until then have a rate."""
+
     @server.tool
     async def endless(context: mcp_trio.Context) -> str:
         """Report ten steps a second, and one Ctrl+C after three seconds."""

@@ -127,6 +127,7 @@ async def test_closed_loop_counts_latencies_of_each_caller(era: str, autojump_cl
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_turn_that_is_cut_has_what_was_answered(era: str, autojump_clock: Clock) -> None:
+    """Neither the open call nor those that no caller has taken are counted as late or sent."""
     async with loaded(era) as load, trio.open_nursery() as nursery:
         assert not load.cut()
         turns = []
