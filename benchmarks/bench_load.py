@@ -13,8 +13,8 @@ The figure is the processor time of this process for each call, in microseconds.
 turns in each round, with the same stand-in, and medians of the rounds are compared: `..._ratio` is
 how many times the processor time of the bare loop the engine costs. At most 1.3 is wanted.
 
-With 16 callers over a pipe the bare loop reads and writes 16 calls at once, in 2.5 us each, so the
-engine's own 1.5 to 2 us for a call show: there the goal is missed.
+With 16 callers over a pipe both read and write 16 calls at once. That costs the bare loop 2.5 us
+each, so the engine's own 1.5 to 2 us for a call show: there the goal is missed.
 
     python benchmarks/bench_load.py [--rounds 7] [--seconds 0.5]
 

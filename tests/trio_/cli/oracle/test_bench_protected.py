@@ -144,7 +144,7 @@ async def test_stored_login_is_used_through_the_client(world: OAuthWorld, tmp_pa
 async def test_login_that_ends_meanwhile_is_an_error_of_its_calls(
     world: OAuthWorld, tmp_path: Path
 ) -> None:
-    """The token can't be renewed, and the run goes on: nobody may be asked to log in."""
+    """The token can't be renewed, and the run goes on: no user may be asked to log in."""
     await run_command(tmp_path, "login", world.url)
     words = (*ADD, *CLIENT, "--seconds", "1", world.url)
     results = []

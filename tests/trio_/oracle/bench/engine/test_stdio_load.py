@@ -111,6 +111,35 @@ async def test_stalls_are_in_p99_of_open_loop_and_not_of_closed_loop(autojump_cl
     assert opened.histogram.percentile(99) > 0.08
 
 
+async def test_calls_after_one_read_are_one_write(
+    autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write for each call would cost as much as everything else."""
+    waiting: list[Message] = []
+    writes: list[int] = []
+
+    async def answer_all(server: StdioStandIn, message: Message) -> None:
+        waiting.append(message)
+        if len(waiting) == 16:
+            lines = b"".join(json.dumps(result(each)).encode() + b"\n" for each in waiting)
+            waiting.clear()
+            await trio.sleep(0.01)
+            await server.send(lines)
+
+    async with stdio_load(answer_all, era=E) as (load, _):
+        stream: Any = load._stream
+        send_all = stream.send_all
+
+        async def counted(data: bytes) -> None:
+            writes.append(data.count(b"\n"))
+            await send_all(data)
+
+        monkeypatch.setattr(stream, "send_all", counted)
+        turn = await load.turn(Mix([ECHO]), Pace(None, 16), 0.095)
+    assert turn.answered == 160
+    assert writes == [16] * 10
+
+
 async def test_work_that_reads_answers_gets_the_decoded_response(autojump_clock: Any) -> None:
     work = AnswerReader()
 
