@@ -18,6 +18,7 @@ from tests.oracle_score.docs_page import write_page
 from tests.oracle_score.operators import all_places, operators
 from tests.oracle_score.score import (
     CASES,
+    LIVE_CASES,
     MAX_LOST,
     SEED,
     default_jobs,
@@ -48,12 +49,13 @@ def main(args: Sequence[str] | None = None) -> int:
     given = parser.parse_args(args)
     if given.write and (given.operators or (given.cases, given.seed) != (CASES, SEED)):
         parser.error(f"--write needs all mutants, --cases {CASES} and --seed {SEED}")
-    names = [
-        each
+    chosen = {
+        each: place
         for each, place in all_places().items()
         if not given.operators or place.operator.name in given.operators or each in given.operators
-    ]
-    clean = list(SERVERS) if not given.operators else []
+    }
+    names = [each for each, place in chosen.items() if SERVERS[place.server].is_available]
+    clean = [name for name, each in SERVERS.items() if each.is_available and not given.operators]
     score = run_score(
         names,
         clean,
@@ -62,10 +64,15 @@ def main(args: Sequence[str] | None = None) -> int:
         jobs=given.jobs,
         on_result=_show_result,
     )
+    score, live = score.split()
     _show(score, hold_out(given.seed_of_day), given.seed_of_day)
-    for each in score.failures:
+    _show_live(live, len(chosen) - len(names))
+    failures = score.failures + live.failures
+    for each in failures:
         print(f"FAILED: {each}")
-    if score.failures:
+    for each in live.false_findings:
+        print(f"FALSE: {each}")
+    if failures or live.false_findings:
         return 1
     if given.write:
         write_baseline(score)
@@ -108,6 +115,18 @@ def _show(score: Score, held: HeldOut, seed: str) -> None:
     for each in score.unfound():
         other = f" ({each.result.other})" if each.result.other else ""
         print(f"  {each.level:6} {each.row:8} {each.id}{other}")
+
+
+def _show_live(live: Score, left_out: int) -> None:
+    """Show the score of programs: it depends on the machine, so no baseline has it."""
+    if left_out:
+        print(f"{left_out} mutants of programs were left out, which aren't installed here")
+    if live.mutants or live.clean:
+        print(f"programs, within {LIVE_CASES} cases: {_part(live.mutants)}")
+    for name, result in live.clean.items():
+        print(f"unbroken {name}: {result.cases:,} cases, {result.found or 'nothing found'}")
+    for each in live.unfound():
+        print(f"  not found: {each.level:6} {each.row:8} {each.id}")
 
 
 def _of_level(mutants: list[MutantResult], level: str) -> list[MutantResult]:

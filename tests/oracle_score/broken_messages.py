@@ -299,18 +299,14 @@ class WrongCode(MessageOperator):
 
 def listed(method: str, revision: str, count: int) -> list[Any]:
     """Return the requests for all pages of a list."""
-    first = request(method)
-    return [first, *[lambda said: request(method, cursor=last_cursor(said))] * (count - 1)]
+    return [request(method), *[lambda said: next_page(method, said)] * (count - 1)]
 
 
-def last_cursor(said: list[Json]) -> str:
-    """Return the last cursor that the server has given."""
-    found = [
-        each["result"]["nextCursor"]
-        for each in said
-        if isinstance(each.get("result"), dict) and "nextCursor" in each["result"]
-    ]
-    return str(found[-1])
+def next_page(method: str, said: list[Json]) -> Json | None:
+    """Return the request for the page after the server's last one, or None if that has no next."""
+    found = said[-1].get("result")
+    cursor = found.get("nextCursor") if isinstance(found, dict) else None
+    return request(method, cursor=cursor) if isinstance(cursor, str) else None
 
 
 TOOLS: Final = listed("tools/list", OLD, 3)
@@ -357,7 +353,7 @@ class ServeUnknown(MessageOperator):
     """Answers what should be refused."""
 
     RESULTS: Final[dict[str, Json]] = {
-        "tools/call": {"content": [{"type": "text", "text": "?"}], "isError": True},
+        "tools/call": {"content": [{"type": "text", "text": "?"}]},
         "resources/read": {"contents": []},
         "prompts/get": {"messages": []},
         "tools/list": {"tools": []},

@@ -91,7 +91,8 @@ class BreakCancel(MessageOperator):
             yield message
             return
         id = params.get("requestId")
-        is_open = isinstance(id, int | str) and id not in self.wrapper.answered
+        known = [each["id"] for each in self.wrapper.requests.values()]
+        is_open = isinstance(id, int | str) and id in known and id not in self.wrapper.answered
         if self.place == "ignored in the new revision" and self.wrapper.version == NEW:
             return
         yield message

@@ -7,6 +7,7 @@ import random
 import time
 import traceback
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -65,7 +66,8 @@ def run_campaign(
     began = time.perf_counter()
     result: CampaignResult
     try:
-        result = run_repeatable(lambda: _campaign(server, place, cases, seed), seed)
+        run = trio.run if server.needs else partial(run_repeatable, seed=seed)
+        result = run(partial(_campaign, server, place, cases, seed))
     except Exception as exc:  # noqa: BLE001  an operator's: the other mutants are played all the same
         last = traceback.format_exception(exc)[-2:]
         result = CampaignResult(failure="".join(last).strip())

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from mcp_trio.oracle.fuzz.client._client_session import ClientSession
     from tests.oracle_score.operators import MutantPlace
+    from tests.oracle_score.wrapper import ServeStream
 
 __all__ = ["ClientMutantTarget", "visit_server"]
 
@@ -56,15 +57,20 @@ async def visit_server(stream: trio.abc.Stream) -> None:
 
 
 class ClientMutantTarget(ClientTarget):
-    """The client, broken at a place, as a command.
+    """A client, broken at a place, as a command.
+
+    Args:
+        visit: has the client's conversation with the server on a stream.
+        place: where it is broken; None for nowhere.
 
     Attributes:
         starts: how many processes were started.
     """
 
-    def __init__(self, place: MutantPlace | None) -> None:
+    def __init__(self, visit: ServeStream, place: MutantPlace | None) -> None:
         super().__init__(("mutant",))
         self.starts = 0
+        self._visit = visit
         self._mutant_place = place
         self._kept: dict[str, Any] = {}
 
@@ -74,7 +80,7 @@ class ClientMutantTarget(ClientTarget):
         self.starts += 1
         ours, theirs = memory_stream_pair()
         child = MutantProcess(ours)
-        wrapper = Wrapper(theirs, visit_server, self._mutant_place, self._kept)
+        wrapper = Wrapper(theirs, self._visit, self._mutant_place, self._kept)
 
         async def run() -> None:
             child.returncode = await wrapper.run()

@@ -30,6 +30,7 @@ _MODULES: Final = (
     "broken_processes",
     "broken_http",
     "broken_clients",
+    "broken_sdks",
 )
 
 
@@ -38,7 +39,8 @@ class MutantPlace(Struct, kw_only=True, eq=False):
 
     Attributes:
         operator: the operator.
-        name: the place's name among the operator's.
+        name: the place's name, by which the operator knows it.
+        key: its name among the operator's places, which names another server, too.
         row: the row of the judge's manifest that it breaks, "crash" or "hang". See also `same`.
         talk: shows it.
         server: the name of the right server.
@@ -46,6 +48,7 @@ class MutantPlace(Struct, kw_only=True, eq=False):
 
     operator: Operator
     name: str
+    key: str
     row: str
     talk: Talk | Visit
     server: str
@@ -53,7 +56,7 @@ class MutantPlace(Struct, kw_only=True, eq=False):
     @property
     def id(self) -> str:
         """The mutant's name."""
-        return f"{self.operator.name}/{self.name}"
+        return f"{self.operator.name}/{self.key}"
 
     @property
     def same(self) -> Mapping[str, str]:
@@ -105,6 +108,15 @@ class OperatorTable:
     def __init__(self) -> None:
         self.operators: dict[str, Operator] = {}
 
+    def also(self, server: str, places: Mapping[str, tuple[str, ...]]) -> None:
+        """Break another server in the same way at some places of operators, by their names."""
+        for name, chosen in places.items():
+            operator = self.operators[name]
+            same = {
+                each: (operator.places[each].row, operator.places[each].talk) for each in chosen
+            }
+            self.add(name, operator.sentence, operator.make, same, server)
+
     def add(
         self,
         name: str,
@@ -116,9 +128,10 @@ class OperatorTable:
         """Add an operator, or further places of one. Places have a row and a talk."""
         found = self.operators.setdefault(name, Operator(name=name, sentence=sentence, make=make))
         for place, (row, talk) in places.items():
-            assert place not in found.places, f"{name}/{place} is there twice"
-            found.places[place] = MutantPlace(
-                operator=found, name=place, row=row, talk=talk, server=server
+            key = f"{place} ({server})" if place in found.places else place
+            assert key not in found.places, f"{name}/{key} is there twice"
+            found.places[key] = MutantPlace(
+                operator=found, name=place, key=key, row=row, talk=talk, server=server
             )
 
 

@@ -42,6 +42,7 @@ CASES: Final = 500  # for each mutant, at most
 SEED: Final = 37  # of the cases
 MAX_LOST: Final = 2  # faults that may be lost without a failure
 CLEAN: Final = "clean/"  # before the name of an unbroken server
+LIVE_CASES: Final = 200  # against a program, whose clock is the real one
 
 
 class MutantResult(Struct, kw_only=True):
@@ -112,6 +113,24 @@ class Score(Struct, kw_only=True):
         """Return the mutants of a level, or all."""
         return [each for each in self.mutants if level in ("", each.level)]
 
+    def split(self) -> tuple[Score, Score]:
+        """Return the score of servers in memory, which is the same everywhere, and the others'."""
+        places = all_places()
+        parts = []
+        for is_live in (False, True):
+            mutants = [
+                each
+                for each in self.mutants
+                if bool(SERVERS[places[each.id].server].needs) is is_live
+            ]
+            clean = {
+                name: each
+                for name, each in self.clean.items()
+                if bool(SERVERS[name].needs) is is_live
+            }
+            parts.append(Score(cases=self.cases, seed=self.seed, mutants=mutants, clean=clean))
+        return parts[0], parts[1]
+
     @property
     def false_findings(self) -> list[str]:
         """The findings in unbroken servers, as texts."""
@@ -158,6 +177,7 @@ def run_one(name: str, cases: int, seed: int) -> tuple[str, CampaignResult]:
     else:
         place = all_places()[name]
         server = SERVERS[place.server]
+    cases = min(cases, LIVE_CASES) if server.needs else cases
     return name, run_campaign(server, place, cases=cases, seed=seed)
 
 

@@ -1,7 +1,14 @@
-"""The right servers that are broken by script. No tool waits for anything but trio's clock."""
+"""The right servers and clients that are broken by script.
+
+No tool waits for anything but trio's clock, but for those of a server in another language.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, TypedDict
 
 import trio
@@ -12,6 +19,7 @@ from mcp_core import ToolError
 from mcp_core.registry import Context, Server, Tasks
 from mcp_core.types import ToolAnnotations
 from mcp_trio.examples import teahouse
+from mcp_trio.streams._child import Grace, spawn
 from tests.oracle_score.wrapper import LineReader, MutantTarget
 
 if TYPE_CHECKING:
@@ -23,27 +31,38 @@ __all__ = ["SERVERS", "RightServer", "workshop"]
 
 SAFE: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 PAGE_SIZE: Final = 4
+NODE_MODULES: Final = "MCP_TRIO_NODE_MODULES"
 
 
 class RightServer(NamedTuple):
-    """A server without known faults.
+    """A server without known faults, or a client.
 
     Attributes:
-        serve: serves one conversation on a stream, until its client closes it; None over HTTP.
+        serve: serves one conversation on a stream, until its client closes it; None over HTTP. Of a
+            client it has the conversation with its server.
         tools: those that a fuzzer may call.
-        is_client: it is a client, of which `clients` has the program.
+        is_client: it is a client.
+        needs: the environment variable without which it can't run. Such a server is a program, and
+            its clock the real one, so its score depends on the machine.
     """
 
     serve: Callable[[trio.abc.Stream], Awaitable[None]] | None
     tools: tuple[str, ...]
     is_client: bool = False
+    needs: str = ""
+
+    @property
+    def is_available(self) -> bool:
+        """True if it can run here."""
+        return not self.needs or bool(os.environ.get(self.needs) and shutil.which("node"))
 
     def target(self, place: MutantPlace | None, nursery: trio.Nursery) -> Any:
         """Return the server, broken at a place or right, as a target of the fuzzer."""
         if self.is_client:
             from tests.oracle_score.clients import ClientMutantTarget
 
-            return ClientMutantTarget(place)
+            assert self.serve is not None
+            return ClientMutantTarget(self.serve, place)
         if self.serve is None:
             from tests.oracle_score.http_wrapper import HttpMutantTarget
 
@@ -195,6 +214,46 @@ async def serve_sdk(stream: trio.abc.Stream) -> None:
         await server.run(reading, writing, server.create_initialization_options())
 
 
+async def serve_typescript(stream: trio.abc.Stream) -> None:
+    """Serve a server of the TypeScript SDK, which is a process."""
+    modules = os.environ[NODE_MODULES]
+    script = str(Path(__file__).with_name("ts_server.mjs"))
+    async with (
+        spawn(["node", script, modules], stderr="discard", grace=Grace(0.0, 0.0)) as child,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(_feed, stream, child.stream.send_stream)
+        await _copy(child.stream, stream)
+        nursery.cancel_scope.cancel()
+
+
+async def _feed(source: trio.abc.ReceiveStream, sink: trio.abc.SendStream) -> None:
+    """Copy bytes until the source ends, and close the sink."""
+    await _copy(source, sink)
+    await sink.aclose()
+
+
+async def _copy(source: trio.abc.ReceiveStream, sink: trio.abc.SendStream) -> None:
+    """Copy bytes until the source ends."""
+    with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+        while data := bytes(await source.receive_some()):
+            await sink.send_all(data)
+
+
+async def visit_ours(stream: trio.abc.Stream) -> None:
+    """Have the conversation of our client."""
+    from tests.oracle_score.clients import visit_server
+
+    await visit_server(stream)
+
+
+async def visit_sdk(stream: trio.abc.Stream) -> None:
+    """Have the conversation of the official SDK's client."""
+    from tests.oracle_score.sdk_client import visit_as_sdk
+
+    await visit_as_sdk(stream)
+
+
 class _TextLines:
     """A stream as the text files that the SDK reads and writes."""
 
@@ -229,6 +288,8 @@ SERVERS: Final[dict[str, RightServer]] = {
         ("echo", "weather", "add", "fail", "count", "steep", "ask", "change", "work", "locate"),
     ),
     "teahouse": RightServer(serve_teahouse, ("price", "brew")),
-    "client": RightServer(None, (), is_client=True),
+    "client": RightServer(visit_ours, (), is_client=True),
     "sdk": RightServer(serve_sdk, ("echo", "weather", "count", "steep")),
+    "sdk client": RightServer(visit_sdk, (), is_client=True),
+    "typescript": RightServer(serve_typescript, ("echo", "weather", "count"), needs=NODE_MODULES),
 }

@@ -44,6 +44,7 @@ __all__ = [
 
 Json = dict[str, Any]
 SILENCE: Final = 1.0  # seconds of the clock that jumps
+LIVE_SILENCE: Final = 0.3  # seconds
 _IDS: Final = itertools.count(1)
 
 
@@ -153,10 +154,13 @@ def play_talk(place: MutantPlace) -> TalkShown:
             if isinstance(place.talk, Visit):
                 shown = await _play_visit(target, place)
             else:
-                shown = await _play(target, place.talk)
+                silence = LIVE_SILENCE if SERVERS[place.server].needs else SILENCE
+                shown = await _play(target, place.talk, silence)
             nursery.cancel_scope.cancel()
         return shown
 
+    if SERVERS[place.server].needs:
+        return trio.run(main)
     return run_repeatable(main, 1)  # type: ignore[no-any-return]
 
 
@@ -177,9 +181,9 @@ async def _play_visit(target: Any, place: MutantPlace) -> TalkShown:
     return TalkShown(frozenset(each.row for each in outcome.faults), [], [], "")
 
 
-async def _play(target: Any, found: Talk) -> TalkShown:
+async def _play(target: Any, found: Talk, silence: float) -> TalkShown:
     session = await target.open(keep=True)
-    player = Player(SILENCE)
+    player = Player(silence)
     player.attach(session)
     session.begin_case()
     session.revision, session.offers = found.revision, found.offers
@@ -199,7 +203,7 @@ async def _play(target: Any, found: Talk) -> TalkShown:
         elif message is not None:
             await session.send(_with_meta(message, session))
         if not isinstance(each, Now):
-            await _wait_for_silence(session, player)
+            await _wait_for_silence(session, player, silence)
     rows = {each.row for each in session.take_faults()}
     rows |= {
         each.row for each in session.judge.close() if each.side == "server" and each.is_certain
@@ -232,11 +236,11 @@ def _with_meta(message: Json, session: TargetSession) -> Json:
     return {**message, "params": {**params, "_meta": meta}} if meta else message
 
 
-async def _wait_for_silence(session: TargetSession, player: Player) -> None:
+async def _wait_for_silence(session: TargetSession, player: Player, silence: float) -> None:
     while not session.ended:
         if session.asked:
             await player._respond_to(session.asked.pop(0), "right")
-        elif not await session.wait_changed(trio.current_time() + SILENCE):
+        elif not await session.wait_changed(trio.current_time() + silence):
             return
 
 
