@@ -64,22 +64,7 @@ class IgnoreHead(HttpOperator):
             found = meta.get(META + "protocolVersion") if isinstance(meta, dict) else None
             if isinstance(found, str):
                 exchange.set(b"mcp-protocol-version", found.encode())
-        elif place == "Host":
-            exchange.set(b"host", b"127.0.0.1:1")
         return None
-
-
-async def _foreign_host(target: HttpMutantTarget) -> bool:
-    """A request with a foreign Host is served."""
-    session = await _opened(target)
-    message = {"jsonrpc": "2.0", "id": 901, "method": "tools/list"}
-    headers = [each for each in session.headers_for(message) if each[0] != b"host"]
-    request = session.add_request(message, is_plain=True)
-    await session.post(
-        json.dumps(message).encode(), message, [*headers, (b"host", b"evil.example")]
-    )
-    await _settle(session)
-    return request.answer is not None and "result" in request.answer
 
 
 TABLE.add(
@@ -100,7 +85,6 @@ TABLE.add(
         ),
         "the version of a session": ("SHL-29", _old(("head", "version", "ping", {}))),
         "the version of a request": ("SHM-3", _new(("head", "version", "tools/list", {}))),
-        "Host": ("HTTP-1", visit(played=_foreign_host)),
     },
     server="http",
 )
