@@ -72,8 +72,8 @@ async def _visit(session: ClientSession) -> None:
             await each()
 
 
-async def _ignore(*report: Any) -> None:
-    pass
+async def _ignore(progress: float, total: float | None, message: str | None) -> None:
+    """Take note of progress."""
 
 
 async def _read(stream: trio.abc.ReceiveStream, received: Any) -> None:
