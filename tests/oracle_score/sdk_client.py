@@ -51,14 +51,16 @@ async def visit_as_sdk(stream: trio.abc.Stream) -> None:
             elicitation_callback=_elicit,
             list_roots_callback=_list_roots,
         )
-        with suppress(MCPError, RuntimeError):
-            async with session:
-                await _visit(session)
+        async with session:
+            await _visit(session)
         nursery.cancel_scope.cancel()
 
 
 async def _visit(session: ClientSession) -> None:
-    await session.initialize()
+    try:
+        await session.initialize()
+    except (MCPError, RuntimeError, ValueError):
+        return
     requests: list[Callable[[], Awaitable[object]]] = [
         session.list_tools,
         lambda: session.call_tool("sum", {"a": 1, "b": 2}),
