@@ -38,6 +38,7 @@ SAME_BREACH: Final[Mapping[str, Mapping[str, str]]] = {
     "client-asks/same id": {"MRTR-10": "a retry is one of the requests with the same id"},
     "wrong-code/tasks/get -32002": {"ERR-5": "the same code, which the revision does not have"},
     "wrong-code/tools/call -32050": {"TOOL-17": "the same code, where an unknown tool was called"},
+    "serve-unknown/resources/read": {"RES-7": "the same result, in a revision before the row's"},
     "break-tasks/no createdAt": {"TSK-7": "the member of a new task, in the response to the call"},
     "break-tasks/ttl as text": {"TSK-7": "the member of a new task, in the response to the call"},
     "break-tasks/status": {"TSK-11": "no status leads to one that does not exist"},
