@@ -22,8 +22,17 @@ TIMEOUT: Final = 3.0  # seconds for each of the client's requests
 
 
 async def _sample(context: Any, params: Any) -> Any:
+    if params.tools is not None or params.tool_choice is not None or _uses_tools(params):
+        # The SDK hands them on, although the client hasn't declared that it takes any.
+        return sdk_types.ErrorData(code=-32602, message="no tools here")
     content = sdk_types.TextContent(type="text", text="yes")
     return sdk_types.CreateMessageResult(role="assistant", content=content, model="none")
+
+
+def _uses_tools(params: Any) -> bool:
+    contents = [each.content for each in params.messages]
+    blocks = [block for each in contents for block in (each if isinstance(each, list) else [each])]
+    return any(each.type in ("tool_use", "tool_result") for each in blocks)
 
 
 async def _elicit(context: Any, params: Any) -> Any:
@@ -40,7 +49,7 @@ async def visit_as_sdk(stream: trio.abc.Stream) -> None:
     """Have a short conversation with the server on a stream, and end."""
     received, reading = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     writing, sent = anyio.create_memory_object_stream[SessionMessage](0)
-    async with trio.open_nursery() as nursery:
+    async with received, reading, writing, sent, trio.open_nursery() as nursery:
         nursery.start_soon(_read, stream, received)
         nursery.start_soon(_write, stream, sent)
         session = ClientSession(
