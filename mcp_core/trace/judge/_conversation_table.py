@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
+from .conversation._across import AcrossClients
 from .conversation._conversation import ConversationState
+from .conversation._http import SESSION
 
 if TYPE_CHECKING:
     from mcp_core.trace._ids import GivenTexts
 
     from ._message import SeenMessage
+    from .conversation._http import SeenExchange
 
 __all__ = ["ConversationTable"]
 
@@ -44,6 +47,7 @@ class ConversationTable:
         self._server_versions = server_versions
         self._given_states = given_states
         self._is_ordered = is_ordered
+        self._across = AcrossClients()
         self._states: OrderedDict[int, ConversationState] = OrderedDict()
         self._highest = 0
         self._spawned: set[int] = set()
@@ -64,6 +68,7 @@ class ConversationTable:
                 is_from_start=self._is_from_start or number in self._spawned,
                 server_versions=self._server_versions,
                 given_states=self._given_states,
+                across=self._across,
                 is_ordered=self._is_ordered,
             )
             if self._lost:
@@ -89,6 +94,18 @@ class ConversationTable:
         self._kept_bytes += state.lists.kept_bytes - before
         while self._kept_bytes > MAX_KEPT_BYTES and len(self._states) > 1:
             self._forget(next(each for each in self._states if each != state.number))
+
+    def receive_head(self, exchange: SeenExchange, number: int) -> None:
+        """Record a request of a conversation. If it names another client's session, so does that.
+
+        What a session knows can then come from either client.
+        """
+        sent = exchange.headers.get(SESSION)
+        given = None if sent is None else self._across.find_session(sent)
+        if given is not None and given.conversation != number:
+            owner = self._states.get(given.conversation)
+            if owner is not None and owner.http.session == sent:
+                owner.lose("another client uses the session")
 
     def spawn(self, number: int) -> None:
         """Record that a server's process was started: its conversation begins anew."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace._format import SseFields
+from mcp_core.trace._ids import id_key, text_key
+from mcp_core.trace._members import lookup
 
 from ._message import MAX_PARAMS
 from ._revisions import STATEFUL
@@ -17,6 +20,7 @@ from .rules import rules_for
 if TYPE_CHECKING:
     from mcp_core.trace._format import TraceLine
 
+    from ._conversation_table import ConversationTable
     from ._message_judge import MessageJudge
     from ._report import JudgeReport
     from ._sides import Side
@@ -29,17 +33,37 @@ __all__ = ["ExchangeJudge"]
 MAX_EXCHANGE_BYTES: Final = 8 * 1024 * 1024  # of messages of exchanges that wait for a response
 
 
+def _is_foreign(text: str | bytes, state: ConversationState) -> bool:
+    """Return True if a text is a response or progress that belongs to no request of the client.
+
+    Other messages, such as the change of a list, can be told to all clients.
+    """
+    try:
+        message = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    if isinstance(message, dict) and "method" not in message:
+        key = id_key(message.get("id"))
+        return key is not None and key not in state.requests.used[CLIENT]
+    token = id_key(lookup(message, "params", "progressToken"))
+    return token is not None and token not in state.requests.tokens[CLIENT]
+
+
 class ExchangeJudge:
     """The judge of a trace's HTTP exchanges.
 
     Args:
         report: gets the findings.
         messages: judges the exchanges' messages.
+        conversations: the trace's conversations.
     """
 
-    def __init__(self, report: JudgeReport, messages: MessageJudge) -> None:
+    def __init__(
+        self, report: JudgeReport, messages: MessageJudge, conversations: ConversationTable
+    ) -> None:
         self._report = report
         self._messages = messages
+        self._conversations = conversations
         self._large: deque[tuple[SeenExchange, int]] = deque()
         self._large_bytes = 0
 
@@ -49,6 +73,7 @@ class ExchangeJudge:
         exchange = state.http.exchanges.get(line.exchange)
         if line.http is not None and line.http.status == 0:
             exchange = state.http.add(line.exchange, line.http, number, line.t)
+            self._conversations.receive_head(exchange, state.number)
         elif line.http is not None and exchange is not None:
             has_body = bool(line.raw or line.data)
             exchange.respond(line.http, number, line.t, has_body=has_body)
@@ -163,6 +188,7 @@ class ExchangeJudge:
                 )
             else:
                 report.count("SHL-6", SERVER)
+        self._judge_foreign_event(id, text, exchange, state)
         earlier = state.http.add_event(id, text, exchange, line.exchange)
         if earlier.is_on_its_stream:
             report.count("SHL-19", SERVER)
@@ -184,3 +210,26 @@ class ExchangeJudge:
             )
         else:
             report.count("SHL-16", SERVER)
+
+    def _judge_foreign_event(
+        self, id: str, text: str | bytes | None, exchange: SeenExchange, state: ConversationState
+    ) -> None:
+        """Judge whether a stream replays a message that another client got."""
+        if not text:
+            return
+        given = state.across.find_event(id, text)
+        state.across.add_event(id, text, state.number)
+        if not exchange.is_resumption or given is None or given == state.number:
+            return
+        known = state.http.events
+        if text_key(id) in known or text_key(exchange.headers["last-event-id"]) in known:
+            return  # both sessions can count their events
+        if not _is_foreign(text, state):
+            return
+        self._report.failed(
+            "SHL-19",
+            state,
+            SERVER,
+            "a stream that is resumed has an event of a stream of another client",
+            is_certain=not state.gap and state.http.has_all_events,
+        )

@@ -95,7 +95,7 @@ class Judge:
         self._messages = MessageJudge(
             self._report, self._conversations, observer, is_stdio=is_stdio
         )
-        self._exchanges = ExchangeJudge(self._report, self._messages)
+        self._exchanges = ExchangeJudge(self._report, self._messages, self._conversations)
         self.opportunities: Counter[str] = self._report.opportunities
         self.messages_from: Counter[Side] = self._messages.judged
 

@@ -19,6 +19,7 @@ from mcp_core.trace.judge._methods import find_method
 from mcp_core.trace.judge._revisions import MODERN, STATEFUL, Revisions, are_modern, is_modern
 from mcp_core.trace.judge._sides import CLIENT, SERVER, Side, other_side
 
+from ._across import AcrossClients, Given, has_credentials
 from ._http import SESSION, HttpState
 from ._lists import CHANGES, LISTS, Lists
 from ._negotiation import Negotiation, revisions_of_initialize
@@ -51,9 +52,10 @@ class ConversationState:
         is_from_start: the trace is known to begin with the conversation's first message.
         server_versions: see `Negotiation`.
         given_states: see `Rounds.given`.
+        across: what all clients of the server have got; by default this conversation is alone.
 
     Attributes:
-        negotiation, requests, lists, tasks, rounds, http: the state by subject.
+        negotiation, requests, lists, tasks, rounds, http, across: the state by subject.
         first_line: the line of its first message, 0 before that.
         has_begun: it is known whether the trace has the conversation's beginning. If it may be
             missing, that is a `gap`.
@@ -87,6 +89,7 @@ class ConversationState:
         is_from_start: bool,
         server_versions: set[str],
         given_states: GivenTexts,
+        across: AcrossClients | None = None,
         is_ordered: bool = True,
     ) -> None:
         self.number = number
@@ -98,6 +101,7 @@ class ConversationState:
         self.tasks = TaskTable()
         self.rounds = Rounds(given_states)
         self.http = HttpState()
+        self.across = across or AcrossClients()
         self.first_line = 0
         self.has_begun = False
         self.is_ordered = is_ordered
@@ -143,6 +147,7 @@ class ConversationState:
             is_from_start=False,
             server_versions=self.negotiation.server_versions,
             given_states=self.rounds.given,
+            across=self.across,
         )
         following.gap, following.has_begun = self.gap, True
         following.is_ordered, following.is_untimed = self.is_ordered, self.is_untimed
@@ -282,6 +287,7 @@ class ConversationState:
             self.requests.drop(request)
             self.lists.receive_failure(request.method, request.line)
         self.http.receive_response(exchange)
+        self.across.receive_response(exchange, self.number)
 
     def lose(self, reason: str) -> None:
         """Record that messages may be missing from here on."""
@@ -372,6 +378,9 @@ class ConversationState:
     def _receive_result(
         self, message: SeenMessage, request: SeenRequest, result: Mapping[str, Any]
     ) -> None:
+        exchange = self.http.exchange
+        if exchange is not None and message.exchange == request.exchange:
+            self.http.receive_result(exchange, message.line)
         kind = result.get("resultType")
         self.negotiation.receive_served_version(request)
         if request.is_modern and self.negotiation.answers_modern(message):
@@ -384,7 +393,11 @@ class ConversationState:
         if is_handshake or method == "server/discover":
             self.negotiation.receive_result(message, request, result)
         elif method == "logging/setLevel" and isinstance(request.params.get("level"), str):
-            self.log_level = request.params["level"], message.line
+            # Over HTTP the server can have read two requests in either order.
+            is_last = self.log_level is None or self.is_ordered or self.log_level[1] < request.line
+            self.log_level = (request.params["level"], message.line) if is_last else None
+        elif method == "tools/call" and message.exchange:
+            self.across.add_call(message, request, self.number)
         elif method in LISTS:
             gap = self.lists.receive_page(message, request, result, self.http.view)
             if gap:
@@ -393,6 +406,9 @@ class ConversationState:
         becomes_task = kind == "task" or (kind is None and "task" in request.params)
         if becomes_task and isinstance(lookup(task, "taskId"), str):
             self.tasks.add(message, request, task)
+            if message.exchange and message.sender == SERVER:
+                given = Given(self.number, message.line, has_credentials(self.http.exchange))
+                self.across.add_task(task["taskId"], given)
         elif method in ("tasks/get", "tasks/cancel"):
             self.tasks.see(message, result)
 

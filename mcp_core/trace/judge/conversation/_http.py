@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mcp_core.trace._ids import text_key
 from mcp_core.trace.judge._revisions import Revisions, are_modern
 from mcp_core.trace.judge._sides import SERVER
+
+from ._bounds import put
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +38,7 @@ class HttpState:
         has_endpoint, endpoint: whether an event has named an endpoint, so the transport is
             HTTP+SSE; and the endpoint's URL.
         session: the id of the session that the server has given, or None.
+        given_line: the line of the response that gave the client its session, 0 before it.
         former_sessions: the ids of earlier sessions.
         ended_sessions: the ids of sessions that the client has ended, with the line.
         lost_sessions: the ids of sessions that the server didn't find, with the line and the time.
@@ -42,6 +46,8 @@ class HttpState:
         denied: the methods of requests without it that got the status 401 and a Bearer challenge.
         events: the last events by id: a hash of the message, and the number of the exchange that
             first carried the stream. `has_all_events` is False if some are missing.
+        refused, served: the last requests outside of the session that got the status 400 or 404,
+            and that got a result, by their `request_key`: the status, and the response's line.
     """
 
     def __init__(self) -> None:
@@ -50,6 +56,7 @@ class HttpState:
         self.has_endpoint = False
         self.endpoint = ""
         self.session: str | None = None
+        self.given_line = 0
         self.former_sessions: set[str] = set()
         self.ended_sessions: dict[str, int] = {}
         self.lost_sessions: dict[str, tuple[int, float]] = {}
@@ -57,6 +64,8 @@ class HttpState:
         self.denied: set[str] = set()
         self.events: OrderedDict[str, tuple[int, int]] = OrderedDict()
         self.has_all_events = True
+        self.refused: OrderedDict[int, tuple[int, int]] = OrderedDict()
+        self.served: OrderedDict[int, tuple[int, int]] = OrderedDict()
 
     def next_session(self) -> HttpState:
         """Return the state for the client's next session, which replaces this one."""
@@ -73,6 +82,11 @@ class HttpState:
         headers = self.exchange.headers if self.exchange is not None else {}
         return tuple(headers.get(name, "") for name in _VIEW)
 
+    @property
+    def is_in_session(self) -> bool:
+        """True if the current exchange's request names the client's session, if it has one."""
+        return self.exchange is not None and self.exchange.headers.get(SESSION) == self.session
+
     def add(self, number: int, head: HttpHead, line: int, time: float) -> SeenExchange:
         """Add the exchange that a request's head begins."""
         exchange = self.exchanges[number] = SeenExchange(head, line, time)
@@ -85,7 +99,7 @@ class HttpState:
         request = exchange.request
         given = exchange.response_headers.get(SESSION)
         if given is not None and request is not None and request.method == "initialize":
-            self.session = given
+            self.session, self.given_line = given, exchange.response_line
         is_authorized = "authorization" in exchange.headers
         if is_authorized and 200 <= exchange.status < 300:
             if len(self.is_authorized) < _MAX_SESSIONS or exchange.path in self.is_authorized:
@@ -97,6 +111,8 @@ class HttpState:
         if is_denied and request is not None and len(self.denied) < _MAX_SESSIONS:
             self.denied.add(request.method)
         sent = exchange.headers.get(SESSION)
+        if exchange.status in (400, 404) and (key := self.request_key(exchange)) is not None:
+            put(self.refused, key, (exchange.status, exchange.response_line), _MAX_SESSIONS)
         if sent is None:
             return
         if exchange.status == 404 and len(self.lost_sessions) < _MAX_SESSIONS:
@@ -107,6 +123,26 @@ class HttpState:
             self.ended_sessions.setdefault(sent, exchange.response_line)
         if sent == self.session and (exchange.method == "DELETE" or exchange.status == 404):
             self.session = None
+
+    def receive_result(self, exchange: SeenExchange, line: int) -> None:
+        """Record that an exchange's request got a result, on a line."""
+        if exchange.headers.get(SESSION) != self.session:
+            key = self.request_key(exchange)
+            if key is not None:
+                put(self.served, key, (exchange.status, line), _MAX_SESSIONS)
+
+    def request_key(self, exchange: SeenExchange) -> int | None:
+        """Return a key that all requests have with the same headers, method and params.
+
+        None is returned for what isn't a request in a session, or ought to be, and if a part of it
+        isn't known.
+        """
+        request = exchange.request
+        if request is None or request.method == "initialize" or request.redacted:
+            return None
+        headers = sorted(each for each in exchange.headers.items() if each[0] != "content-length")
+        params = json.dumps(request.params, sort_keys=True)
+        return hash((tuple(headers), request.method, params))
 
     def add_event(
         self, id: str, text: str | bytes | None, exchange: SeenExchange, number: int

@@ -339,8 +339,8 @@ def changed_lists_are_notified(
     needs_history=True,
 )
 def updates_go_to_subscribers(message: SeenMessage, state: ConversationState) -> Outcome:
-    if not state.is_ordered:
-        return None
+    if not state.is_ordered and (state.http.session is None or not state.http.is_in_session):
+        return None  # without a session, the server can't tell its clients apart
     if state.ever_subscribed:
         return True  # the update can be for a part of the subscribed resource
     return "an update although the client never subscribed"

@@ -13,12 +13,16 @@ from typing import TYPE_CHECKING, Final
 from mcp_core.trace._ids import id_key
 from mcp_core.trace._members import META
 from mcp_core.trace.judge._sides import CLIENT, SERVER
+from mcp_core.trace.judge.conversation._across import has_credentials
 from mcp_core.trace.judge.conversation._http import SESSION
 
 from ._registry import RuleFailure, rule
 from ._values import show
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mcp_core.trace.judge._message import SeenMessage
     from mcp_core.trace.judge.conversation._conversation import ConversationState
     from mcp_core.trace.judge.conversation._http import SeenExchange
 
@@ -237,6 +241,105 @@ def ended_session_is_not_found(exchange: SeenExchange, state: ConversationState)
     if exchange.status >= 300:
         return None  # another check can come first
     return f"a request of a session that was ended has the status {exchange.status}"
+
+
+@rule("SHL-21", on="http_response")
+def session_id_is_of_one_client(exchange: SeenExchange, state: ConversationState) -> Outcome:
+    found, request = exchange.response_headers.get(SESSION), exchange.request
+    if found is None or request is None or request.method != "initialize":
+        return None
+    if SESSION in exchange.headers or exchange.status >= 300:
+        return None
+    earlier = state.across.find_session(found)
+    if earlier is None or earlier.conversation == state.number:
+        return None
+    # A client that the server knows may get its session again, and an id that is free any client.
+    is_known = earlier.has_credentials or has_credentials(exchange)
+    return RuleFailure(
+        "two clients get the same session id",
+        (earlier.line,),
+        is_certain=not is_known and not state.across.has_ended(found),
+    )
+
+
+@rule("SHL-24", on="http_response", needs_history=True)
+def session_outlives_the_others(exchange: SeenExchange, state: ConversationState) -> Outcome:
+    sent, last = exchange.headers.get(SESSION), state.across.last_end
+    if sent is None or sent != state.http.session or last is None:
+        return None
+    conversation, line = last
+    if conversation == state.number or exchange.line < line or exchange.status != 404:
+        return None
+    # A server may end a session at any time.
+    return RuleFailure(
+        "a session is not found that its client has not ended, after another client ended its own",
+        (line,),
+        is_certain=False,
+    )
+
+
+@rule("SHL-23", on="http_response")
+def request_without_session_is_always_refused(
+    exchange: SeenExchange, state: ConversationState
+) -> Outcome:
+    if SESSION in exchange.headers or exchange.status not in (400, 404):
+        return None
+    return _is_equal_without_session(exchange, state, state.http.served, "is refused", "is served")
+
+
+@rule("SHL-23", on="result", sender=SERVER)
+def refused_request_without_session_is_never_served(
+    message: SeenMessage, state: ConversationState
+) -> Outcome:
+    exchange = _exchange_of(message, state)
+    if exchange is None or SESSION in exchange.headers:
+        return None
+    return _is_equal_without_session(exchange, state, state.http.refused, "is served", "is refused")
+
+
+def _is_equal_without_session(
+    exchange: SeenExchange,
+    state: ConversationState,
+    earlier: Mapping[int, tuple[int, int]],
+    what: str,
+    before: str,
+) -> Outcome:
+    """Judge whether a server treats equal requests without a session alike, once it gives sessions.
+
+    If it refuses some, it requires a session. If it serves others, it takes another client's.
+    """
+    if not state.http.given_line or not earlier:
+        return None
+    found = earlier.get(state.http.request_key(exchange) or 0)
+    if found is None or found[1] < state.http.given_line:
+        return None
+    return RuleFailure(
+        f"a request without a session {what}, and an equal one {before} before",
+        (found[1],),
+        # By them, the server may find the client's session.
+        is_certain=not has_credentials(exchange),
+    )
+
+
+@rule("SHL-24", on="result", sender=SERVER)
+def lost_session_is_not_served(message: SeenMessage, state: ConversationState) -> Outcome:
+    exchange = _exchange_of(message, state)
+    if exchange is None or not state.http.refused or SESSION not in exchange.headers:
+        return None
+    status, line = state.http.refused.get(state.http.request_key(exchange) or 0, (0, 0))
+    if status != 404:
+        return None
+    return RuleFailure(
+        "a request is served, and its session was not found before for an equal one", (line,)
+    )
+
+
+def _exchange_of(message: SeenMessage, state: ConversationState) -> SeenExchange | None:
+    """Return the exchange of a message if that answers its one request, or None."""
+    exchange, request = state.http.exchange, message.request
+    if exchange is None or request is None or exchange.request is None:
+        return None
+    return exchange if exchange.request.line == request.line else None
 
 
 @rule("SHM-5", on="http_response", args=(404, -32601))

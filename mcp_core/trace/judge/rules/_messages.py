@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace._ids import id_key
-from mcp_core.trace._members import META
+from mcp_core.trace._members import META, lookup
 from mcp_core.trace.judge._message import TASKS_EXTENSION
 from mcp_core.trace.judge._methods import KNOWN_METHODS
 from mcp_core.trace.judge._revisions import FACTS
@@ -151,6 +151,24 @@ def response_has_id_of_open_request(message: SeenMessage, state: ConversationSta
     if not state.requests.used[other].is_complete or state.unreadable[other]:
         return None  # the peer's parser may read what the judge's couldn't
     return f"no request has the id {show(message.id)}"
+
+
+@rule("RPC-7", on="result", sender=SERVER, methods=("tools/call",))
+def result_is_of_this_client(message: SeenMessage, state: ConversationState) -> Outcome:
+    if not message.exchange:
+        return None
+    found = state.across.find_mixed_call(message, state.number)
+    if isinstance(found, bool):
+        return found or None
+    assert message.request is not None
+    tool = state.lists.tool_of(message.request)
+    return RuleFailure(
+        f"a call of {show(message.request.params.get('name'))} has the result of a call of another"
+        " client, and an equal call has its own",
+        tuple(each for each in (found.line, found.other) if each != message.line),
+        # What one call has stored, another one can return.
+        is_certain=lookup(tool, "annotations", "readOnlyHint") is True,
+    )
 
 
 @rule("RPC-35", on="response")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from mcp_core.trace._members import META, lookup
 from mcp_core.trace.judge._shapes import find_shape_error, has_shape
 from mcp_core.trace.judge._sides import CLIENT, SERVER, other_side
+from mcp_core.trace.judge.conversation._across import has_credentials
 
 from ._lifecycle import declares
 from ._registry import RuleFailure, rule
@@ -134,9 +135,18 @@ def task_id_is_unique(message: SeenMessage, state: ConversationState) -> Outcome
     if not isinstance(id, str):
         return None
     earlier = state.tasks.find(message.sender, id)
-    if earlier is None:
+    if earlier is not None:
+        return RuleFailure(f"the task id {show(id)} was used before", (earlier.request.line,))
+    given = state.across.find_task(id) if message.exchange and message.sender == SERVER else None
+    if given is None or given.conversation == state.number:
         return True
-    return RuleFailure(f"the task id {show(id)} was used before", (earlier.request.line,))
+    # Where the server knows its clients, each of them can have tasks of its own.
+    is_known = given.has_credentials or has_credentials(state.http.exchange)
+    return RuleFailure(
+        f"the task id {show(id)} was given to another client",
+        (given.line,),
+        is_certain=not is_known,
+    )
 
 
 @rule("TSK-11", on="result", needs_history=True)

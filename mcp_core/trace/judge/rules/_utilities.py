@@ -283,9 +283,14 @@ def level_is_respected(message: SeenMessage, state: ConversationState) -> Outcom
         request.method == "logging/setLevel" for request in state.requests.open[CLIENT].values()
     ):
         return None  # the level may be changing
-    if not state.is_ordered:
-        return None
     wanted, line = state.log_level
+    if not state.is_ordered:
+        # A message on the stream of a request that was sent once the level was set.
+        exchange = state.http.exchange
+        if exchange is None or exchange.request is None or exchange.request.line < line:
+            return None
+        if not state.http.is_in_session:
+            return None
     return LEVELS.index(level) >= LEVELS.index(wanted) or RuleFailure(
         f"a message of level {level} after the level {wanted} was set", (line,)
     )

@@ -15,6 +15,7 @@ from mcp_core.trace.judge.rules._registry import rule
 from mcp_core.trace.judge.rules._shapes import META_ROWS, SHAPE_ROWS
 from tests.core.trace.judge.conversations import C, S, Start, at, error, judge, result
 from tests.core.trace.judge.rules import (
+    clients,
     eras,
     errors,
     features,
@@ -42,6 +43,7 @@ CASES: list[Case] = [
     *streams.CASES,
     *lists.CASES,
     *tasks.CASES,
+    *clients.CASES,
 ]
 
 

@@ -1,0 +1,144 @@
+"""What two clients may share: the judge accuses no server of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_core.trace.judge.conversation._across import MAX_CALLS, MAX_TOOLS
+from tests.core.trace.judge.conversations import INFO, Sent, ask, judge, notify, result
+from tests.core.trace.judge.rules.clients import (
+    IN_OTHER,
+    MADE_UP,
+    MINE,
+    READ_ONLY,
+    TWO,
+    YOURS,
+    called,
+    listed,
+    logged,
+    opened,
+    resumed,
+    second,
+    second_called,
+    set_again,
+    tools,
+)
+from tests.core.trace.judge.rules.http import IN, INITIALIZE, SSE, START, VERSION, event, got, sent
+
+CHANGED = notify("notifications/tools/list_changed")
+GET = {"accept": SSE, **IN}
+GET_OTHER = {"accept": SSE, **IN_OTHER}
+# Another client sets the level in the session of the first one.
+SET_ELSEWHERE = second(
+    sent(14, ask(9, "logging/setLevel", level="debug"), IN), got(14, 200, result(9))
+)
+LISTED = result(
+    1,
+    protocolVersion="2025-11-25",
+    capabilities={"tools": {"listChanged": True}},
+    serverInfo=INFO,
+)
+LIVELY = [
+    sent(1, INITIALIZE, {}),
+    got(1, 200, LISTED, {"mcp-session-id": "s"}),
+    *second(sent(11, INITIALIZE, {}), got(11, 200, LISTED, {"mcp-session-id": "other"})),
+]
+# Two levels at once: the server may read them in either order.
+AT_ONCE = [
+    sent(6, ask(6, "logging/setLevel", level="error"), IN),
+    sent(7, ask(7, "logging/setLevel", level="info"), IN),
+    got(7, 200, result(7)),
+    got(6, 200, result(6)),
+]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param(
+            [
+                *LIVELY,
+                sent(3, None, GET, "GET"),
+                got(3, 200, kind=SSE),
+                event(3, CHANGED),
+                *second(sent(13, None, GET_OTHER, "GET"), got(13, 200, kind=SSE)),
+                *second(event(13, CHANGED)),
+            ],
+            id="change of a list",
+        ),
+        pytest.param(logged(*SET_ELSEWHERE), id="session used by two clients"),
+        pytest.param(logged(*AT_ONCE), id="two levels at once"),
+        pytest.param(logged(*set_again("debug")), id="level set again"),
+        pytest.param(
+            [*TWO, *listed(3, IN), *second(*listed(13, IN_OTHER))], id="equal ids and lists"
+        ),
+        pytest.param(
+            [
+                *TWO,
+                *tools(READ_ONLY),
+                *called(21, 3, MINE, MINE),
+                *second_called(22, 3, MINE, MINE),
+            ],
+            id="equal calls",
+        ),
+        pytest.param(
+            [
+                *TWO,
+                *tools(READ_ONLY),
+                *called(21, 3, MINE, MINE),
+                *second_called(22, 3, YOURS, "no result"),
+                *second_called(23, 4, YOURS, YOURS),
+            ],
+            id="no result at first",
+        ),
+        pytest.param(
+            [
+                *TWO,
+                *tools(READ_ONLY),
+                *called(21, 3, MINE, MINE),
+                *second_called(22, 3, YOURS, f"{MINE}, {YOURS}"),
+                *second_called(23, 4, YOURS, YOURS),
+            ],
+            id="results that grow",
+        ),
+        pytest.param(
+            [*TWO, *listed(3, VERSION), *listed(4, VERSION, 200, 3)], id="no session is needed"
+        ),
+        pytest.param(
+            [*TWO, *listed(3, {**VERSION, "x-a": "a"}, 400), *listed(4, VERSION, 200, 3)],
+            id="another request without a session",
+        ),
+        pytest.param(
+            [*START, *listed(3, MADE_UP, 400), *listed(4, MADE_UP, 200, 3)],
+            id="session refused with another status",
+        ),
+        pytest.param(resumed("a-1", "b-1", notify("y")), id="events of its own"),
+        pytest.param(resumed("a-1", "a-2", notify("y")), id="the same notification"),
+    ],
+)
+def test_what_clients_may_share_is_no_fault(lines: list[Sent]) -> None:
+    found, _ = judge(None, lines, "2025-11-25")
+    assert [each for each in found if each.side == "server" and each.is_certain] == []
+
+
+def test_requests_without_session_of_server_without_sessions_are_no_fault() -> None:
+    """Such a server can refuse requests for other reasons, and serve equal ones later."""
+    lines = [*listed(3, VERSION, 400), *listed(4, VERSION, 200, 3), *listed(5, VERSION, 404, 4)]
+    found, _ = judge(None, lines, "2025-11-25")
+    assert [each.row for each in found if each.row.startswith("SHL-2")] == []
+
+
+def test_request_before_the_handshake_may_be_refused_and_served_later() -> None:
+    lines = [*listed(9, VERSION, 400), *START, *listed(3, VERSION, 200, 3)]
+    found, _ = judge(None, lines, "2025-11-25")
+    assert [each.row for each in found if each.side == "server" and each.is_certain] == []
+
+
+def test_calls_of_many_tools_are_bounded() -> None:
+    _, judged = judge(None, [*TWO, *opened({"mcp-session-id": "third"})], "2025-11-25")
+    across = judged._conversations._across
+    for number in range(MAX_TOOLS + 20):
+        for line in called(100 + number, 100 + number, MINE, MINE, f"tool {number % 110}"):
+            judged.receive(line.message)
+    assert len(across._calls) <= MAX_TOOLS
+    assert all(len(each) <= MAX_CALLS for each in across._calls.values())
