@@ -56,7 +56,8 @@ def find_faults(
     Raises:
         ConnectFailed: the server doesn't start, cannot be reached, refuses the conversation, or
             ends or stays silent before its first response.
-        ValueError: a step has a name that this version doesn't know.
+        ValueError: a step has a name that this version doesn't know, or is of a second client that
+            no step opens.
     """
     from mcp_trio.oracle.fuzz._play import STEP_NAMES
 
@@ -73,12 +74,18 @@ def _check_names(steps: Sequence[tuple[Any, ...]], known: Collection[str]) -> No
     Raises:
         ValueError: a name isn't known.
     """
+    from mcp_trio.oracle.fuzz._case import check_clients, own_step
+
     for step in steps:
-        if not step or step[0] not in known:
+        if not step or step[0] not in known or (own_step(step) or step)[0] not in known:
             raise ValueError(
                 f"there is no step {step!r}: play the case with the version of mcp-trio that wrote"
                 f" it; this one has {', '.join(sorted(known))}"
             )
+    try:
+        check_clients(steps)
+    except ValueError as exc:
+        raise ValueError(f"the case cannot be played: {exc}") from None
 
 
 async def _find(
@@ -93,6 +100,7 @@ async def _find(
 ) -> dict[str, str]:
     from mcp_trio._nursery import open_quiet_nursery
     from mcp_trio.oracle.fuzz._call_times import CallTimes
+    from mcp_trio.oracle.fuzz._case import own_step
     from mcp_trio.oracle.fuzz._echo import Echo
     from mcp_trio.oracle.fuzz._play import Player
     from mcp_trio.oracle.fuzz._probe import probe
@@ -107,10 +115,11 @@ async def _find(
             from mcp_trio.oracle.fuzz._http import UrlTarget
 
             played = UrlTarget(target, nursery, headers=dict(headers or {}))
+            own = list(map(own_step, steps))
             modern = [
-                each[1] for each in steps if each[0] == "open" and not dialect_of(each[1]).stateful
+                each[1] for each in own if each[0] == "open" and not dialect_of(each[1]).stateful
             ]
-            if modern and any(each[0] == "call" or "tools/call" in each for each in steps):
+            if modern and any(each[0] == "call" or "tools/call" in each for each in own):
                 await probe(played, (modern[0],))  # headers of calls depend on the list of tools
         else:
             played = CommandTarget(

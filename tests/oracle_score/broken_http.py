@@ -291,7 +291,7 @@ TABLE.add(
         "no session": ("SHL-23", visit(played=_none_is_served)),
         "results of another one": ("RPC-7", visit(played=_results_are_mixed)),
         "one id for all": ("SHL-21", visit(played=_ids_are_equal)),
-        "levels of another one": ("LOG-7", visit(played=_levels_are_mixed)),
+        "levels of another one": ("LOG-3", visit(played=_levels_are_mixed)),
     },
     server="http",
 )

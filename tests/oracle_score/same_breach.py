@@ -30,6 +30,7 @@ SAME_BREACH: Final[Mapping[str, Mapping[str, str]]] = {
     "drop-error": {"hang": "further requests have no response either"},
     "fail-later": {"hang": "a server that has only errors left doesn't respond any more"},
     "break-stream/another id": {"RPC-35": _NO_RESPONSE},
+    "fail-later": {"hang": "no further request has a response, only an HTTP status"},
     "answer-notification": {"RPC-8": _NO_ID},
     "client-answers/notification": {
         "RPC-14": "an error without an id answers a notification",

@@ -635,7 +635,7 @@ async def run_shown(campaign: Campaign, display: Display, folder: Path) -> None:
     async with open_quiet_nursery() as nursery:
         nursery.start_soon(display.run, campaign)
         try:
-            await campaign.run(read_cases(folder))
+            await campaign.run(read_cases(folder, campaign.notes))
         except Exception as exc:  # noqa: BLE001 - raised by `status_of`, once the files are written
             campaign.failure = exc
 

@@ -16,6 +16,8 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING, Any, Final
 
+from ._case import own_step
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
@@ -85,7 +87,7 @@ class CallGuard:
 
     def allows_step(self, step: Step) -> bool:
         """Return True if a step of a stored case may be played."""
-        kind, *parts = step
+        kind, *parts = own_step(step)
         if kind == "call" and parts:
             return self.allows_message({"method": "tools/call", "params": {"name": parts[0]}})
         if kind in ("burst", "head"):

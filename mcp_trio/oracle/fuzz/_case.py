@@ -18,16 +18,24 @@ A place is an index into all things of one kind, modulo their number. Steps for 
     respond place how                   respond to one of the server's requests: right, error,
                                         wrong, id (another id), twice
     page method how                     follow the pages of a list: all, first; or ask for the page
-                                        at a cursor: stale, or invented after the first page
+                                        at a cursor: stale, invented after the first page, or other
+                                        (the other client's)
     retry place how                     send a request again with the input that it requires:
-                                        right, altered, foreign, empty
+                                        right, altered, foreign, empty, other (with the other
+                                        client's `requestState`)
     listen filter                       open a subscription
-    task place act                      send a tasks request: get, cancel, result, update, list or
-                                        unknown; place 0 is the newest task. Or follow: poll the
-                                        task to its end, and give the input that it requires
+    task place act                      send a tasks request: get, cancel, result, update, list,
+                                        unknown or other (get the other client's task); place 0 is
+                                        the newest task. Or follow: poll the task to its end, and
+                                        give the input that it requires
     mutate text                         send a message with wrong members
     damage data                         send these bytes and a line feed
     disconnect                          end the conversation; `reconnect` begins another one
+    on client step...                   play a step by another client of the same server: 1 is the
+                                        second one, and there are no more. It begins with its own
+                                        `open`. Without `on`, a step is of the first client. Over
+                                        stdio each client has a server process of its own, so `on`
+                                        does nothing
 
 Steps over HTTP: see `_http_steps`. Steps of `--stress`: see `_stress`.
 """
@@ -41,6 +49,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from msgspec import Struct, field
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mcp_core.trace import TraceHeader, TraceLine
 
     from ._session import TargetFault
@@ -52,9 +62,14 @@ __all__ = [
     "Outcome",
     "Step",
     "avoided_name",
+    "check_clients",
+    "client_of",
     "decode_case",
     "encode_case",
+    "on_client",
+    "own_step",
     "shown_case",
+    "without_orphans",
 ]
 
 Step: TypeAlias = tuple[Any, ...]
@@ -65,6 +80,8 @@ AFTER_CANCEL: Final[Step] = ("request", "tools/list", {}, "int")
 # What a call is besides, in its step: one as a task, although its tool's entry doesn't allow it.
 UNSUPPORTED_TASK: Final = "unsupported task"
 
+ON: Final = "on"  # the name of a step that another client plays
+_SECOND: Final = 1
 _SHOWN: Final = 60  # characters of a step in a report
 
 
@@ -110,7 +127,7 @@ def decode_case(value: Any) -> Case:
     """Return the case that `encode_case` has encoded.
 
     Raises:
-        ValueError: it isn't a case.
+        ValueError: it isn't a case, or a step is of a client that doesn't exist.
     """
     if not isinstance(value, list):
         raise ValueError("a case is a list of steps")
@@ -119,7 +136,61 @@ def decode_case(value: Any) -> Case:
         if not isinstance(each, list) or not each or not isinstance(each[0], str):
             raise ValueError("a step is a list that begins with its name")
         case.append((each[0], *(_decoded(part) for part in each[1:])))
+    check_clients(case)
     return case
+
+
+# -- Clients ---------------------------------------------------------------------------------------
+
+
+def client_of(step: Step) -> int:
+    """Return the number of the client that plays a step: 0 for the first one."""
+    return _SECOND if step[0] == ON else 0
+
+
+def own_step(step: Step) -> Step:
+    """Return what the step's client plays: the step without `on` and the client."""
+    return step[2:] if step[0] == ON else step
+
+
+def on_client(client: int, step: Step) -> Step:
+    """Return the step by which a client plays `step`."""
+    return (ON, client, *step) if client else step
+
+
+def check_clients(case: Sequence[Step]) -> None:
+    """Check that each client of a case exists: what is left without its steps can show nothing.
+
+    Raises:
+        ValueError: a step has `on` without a client or a step, or is of a client that no step
+            before it opens.
+    """
+    has_second = False
+    for place, step in enumerate(case):
+        if step[0] != ON:
+            continue
+        if step[1:2] != (_SECOND,) or isinstance(step[1], bool):
+            shown = json.dumps(step[1] if len(step) > 1 else None)[:_SHOWN]
+            raise ValueError(
+                f"its step {place} is on client {shown}: a case has two clients, the first one"
+                f" without `on`, and {_SECOND}"
+            )
+        name = step[2] if len(step) > 2 else None
+        if not isinstance(name, str) or name == ON:
+            raise ValueError(f"its step {place} has no step after `{ON} {_SECOND}`")
+        has_second = has_second or name == "open"
+        if not has_second:
+            raise ValueError(
+                f"its step {place} is on client {_SECOND}, which does not exist: no step before it"
+                f" is `{ON} {_SECOND} open`"
+            )
+
+
+def without_orphans(case: Case) -> Case:
+    """Return a case without the steps of a client that no step opens. They would do nothing."""
+    place = next((at for at, step in enumerate(case) if step[:3] == (ON, _SECOND, "open")), None)
+    end = len(case) if place is None else place
+    return [step for at, step in enumerate(case) if at >= end or step[0] != ON]
 
 
 def shown_case(case: Case) -> str:
@@ -159,6 +230,7 @@ def avoided_name(step: Step) -> tuple[str, str] | None:
     All requests whose params aren't an object share one name, for every method. If a server doesn't
     answer them, each one costs a whole timeout.
     """
+    step = own_step(step)
     if step[0] == "open" or len(step) < 2 or not isinstance(step[1], str) or len(step[1]) > 99:
         return None
     if step[0] == "request" and len(step) > 2 and not isinstance(step[2], dict):

@@ -254,6 +254,23 @@ class UrlTarget:
             await trio.aclose_forcefully(line.stream)
 
 
+class _OneConversation(ConversationNumbers):
+    """The numbers for a client's exchanges, which are all of one conversation.
+
+    Other clients have theirs, in the same trace.
+    """
+
+    __slots__ = ("_number",)
+
+    def __init__(self, number: int) -> None:
+        super().__init__(single=True)
+        self._number = number
+
+    def of_request(self, head: RequestHead) -> int:
+        """Return the conversation's number."""
+        return self._number
+
+
 class HttpSession(TargetSession):
     """A conversation over HTTP.
 
@@ -286,6 +303,7 @@ class HttpSession(TargetSession):
         elif target.recorder is not None:
             self.recording = target.recorder.lines()
         self.number = self._numbers.new()
+        self._conversation = _OneConversation(self.number)
 
     @property
     def longest_start(self) -> float | None:
@@ -388,7 +406,7 @@ class HttpSession(TargetSession):
         opened: trio.Event | None = None,
         begun: trio.Event | None = None,
     ) -> None:
-        channel = HttpChannel(next(self._exchanges), self._numbers, MESSAGE_LIMIT)
+        channel = HttpChannel(next(self._exchanges), self._conversation, MESSAGE_LIMIT)
         method = request.method if request is not None else self.last_sent
         line: _HttpLine | None = None
         response = _ResponseState()
@@ -420,6 +438,8 @@ class HttpSession(TargetSession):
             self._scopes.pop(key, None)
         if opened is not None:
             opened.set()
+        if response.status == 404 and self._names_session(head):
+            self.spent = True  # the server has ended the session, and refuses all further requests
         if request is not None and request.answer is None:
             request.answer = LOST
             request.loss = "cut" if response.has_body else "broken"
@@ -429,6 +449,10 @@ class HttpSession(TargetSession):
                 request.loss = "missing"
             self.open.pop(request.id, None)
             self.wake()
+
+    def _names_session(self, head: RequestHead) -> bool:
+        """Return True if a request names the session that the server gave."""
+        return self.session_id is not None and (b"mcp-session-id", self.session_id) in head.headers
 
     def _is_excused(self, request: SentRequest, response: _ResponseState) -> bool:
         """Return True if a request can lack its response for a good reason."""
@@ -629,6 +653,12 @@ class HttpSession(TargetSession):
     async def successor(self) -> HttpSession:
         """Return another client's session, in the same trace."""
         return await self.target.open(keep=self.lines is not None, former=self)
+
+    async def beside(self) -> HttpSession:
+        """Return another client's session, in this one's trace."""
+        other = await self.target.open(keep=self.lines is not None, former=self)
+        other.stand_beside(self)
+        return other
 
     async def fresh(self) -> HttpSession:
         """Return another client's session."""

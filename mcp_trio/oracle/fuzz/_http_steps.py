@@ -1,11 +1,12 @@
 """Steps for HTTP alone: heads that are wrong, streams, sessions, bodies that don't end.
 
     head what method params     send a request with one wrong header. What: origin, host, accept,
-                                type, version, method, name, session, none (no method); and for the
-                                call of a tool with a repeated argument: argument (another one),
-                                no-argument, bad-argument (no base64)
+                                type, version, method, name, session (one that doesn't exist),
+                                no-session, none (no method); and for the call of a tool with a
+                                repeated argument: argument (another one), no-argument, bad-argument
+                                (no base64)
     get how                     open the standalone stream, which is read until the case ends:
-                                stream, resume, unknown
+                                stream, resume, unknown, other (resume the other client's)
     delete how                  end the session: own, unknown
     half                        send half a body, on a connection that stays open
     release                     close the connections and streams that other steps have left open
@@ -39,6 +40,7 @@ _HEADS: Final[Mapping[str, tuple[bytes, bytes | None]]] = {
     "method": (b"mcp-method", b"prompts/list"),
     "name": (b"mcp-name", b"mcp-trio-fuzz-other"),
     "session": (b"mcp-session-id", UNKNOWN_SESSION),
+    "no-session": (b"mcp-session-id", None),
     "none": (b"mcp-method", None),
     "argument": (PARAM_PREFIX, b"mcp-trio-fuzz-other"),
     "no-argument": (PARAM_PREFIX, None),
@@ -56,7 +58,7 @@ async def _head(player: Any, what: str, method: str, params: Any = "absent") -> 
     is_mirrored = dialect_of(session.revision).http.mirrored_headers
     if name in (b"mcp-method", b"mcp-name", PARAM_PREFIX) and not is_mirrored:
         return
-    if what == "session" and session.session_id is None:
+    if what in ("session", "no-session") and session.session_id is None:
         return
     message = player.make_request(method, params)
     headers = session.headers_for(message)
@@ -100,6 +102,11 @@ async def _get(player: Any, how: str) -> None:
         headers.append((b"last-event-id", session.event_id))
     elif how == "unknown":
         headers.append((b"last-event-id", b"mcp-trio-fuzz-none"))
+    elif how == "other":
+        other = player.other_session()
+        if other is None or other.event_id is None:
+            return
+        headers.append((b"last-event-id", other.event_id))
     await session.open_stream(RequestHead(b"GET", session.target.path, headers))
 
 

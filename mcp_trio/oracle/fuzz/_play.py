@@ -5,6 +5,8 @@
 2. A missing response is a fault only if the server's author has no code that runs for the request,
    such as a tool, and if the machine isn't slow at that moment.
 3. After each case the target must answer a request, and its process must run.
+4. A case can have a second client. Its steps begin with `on`, and its session is in the same trace.
+   It lives as long as the case. While one of the two runs a call, the other one may have to wait.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from mcp_core.trace import ROWS, Redactor
 from ._answers import altered_state, client_result, name_of, result_of_input
 from ._call_guard import calls_in, completes_call, folded_tail
 from ._call_times import CallTimes
-from ._case import UNSUPPORTED_TASK, Outcome
+from ._case import ON, UNSUPPORTED_TASK, Outcome, client_of, own_step
 from ._http_steps import HTTP_STEPS
 from ._known_crashes import find_known_crash
 from ._session import (
@@ -47,12 +49,12 @@ from ._stress import MAX_CONNECTIONS, PROBE_TIMEOUT_FACTOR, STRESS_STEPS, Stress
 from ._unknown import INVENTED_CURSOR, served_cursor, served_unknown, unasked_updates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from mcp_core.trace import TraceHeader
 
     from ._call_guard import CallGuard
-    from ._case import Case
+    from ._case import Case, Step
     from ._echo import Echo
     from ._session import TargetSession
 
@@ -74,6 +76,7 @@ MAX_PAGES: Final = 50  # twice as many if they go round in a circle
 MAX_BURST: Final = 500
 STOPPED: Final = "stopped"  # the detail of a tool that doesn't answer any more
 STDERR_LINE: Final = "its stderr: "  # before each line of `ChildProcess.describe`
+ONE_CLIENT: Final = "steps of a second client do nothing: over stdio each client has a process"
 _SHOWN: Final = 80  # characters of a value in a sentence
 
 
@@ -131,6 +134,7 @@ class Player:
         self._probes = probes
         self._wanted = wanted
         self.session: Any = None
+        self._beside: Any = None  # the other client's session
         self.stress = StressBudget()
         self._outcome = Outcome()
         self._has_disconnected = False
@@ -144,6 +148,7 @@ class Player:
         self.session = self._first = session
         self._outcome = Outcome()
         self.stress = StressBudget()
+        self._beside = None
         self._named: set[str] = set()
         self._tail = ""  # the last letters of the bytes that were sent
         self._has_disconnected = False
@@ -156,46 +161,115 @@ class Player:
                 if self._wanted is not None and session.has_fault(self._wanted):
                     self._outcome.steps = place
                     break
-                act = _STEPS.get(step[0]) or session.steps.get(step[0])
-                if act is None or (self.session.ended and step[0] != "reconnect"):
-                    continue
-                with suppress(ToolNotAllowed):
-                    await act(self, *step[1:])
+                await self._play_step(step)
             await self._finish()
         finally:
             if self.session is not session:
                 session.spent = True
                 with trio.CancelScope(shield=True):
                     await self.session.aclose()
-        answers = [each.answer for each in session.requests if each.answer is not None]
-        self._outcome.answered = sum(each is not LOST for each in answers)
-        self._outcome.results = sum("result" in each for each in answers)
-        self._outcome.calls = sum(
-            each.method == "tools/call" and each.answer not in (None, LOST)
-            for each in session.requests
-        )
-        self._outcome.is_owed = any(each.was_open for each in session.requests)
-        self._outcome.changers = list(session.changers)
-        self._outcome.notes += self.session.notes
-        self._outcome.messages = self.session.take_messages()
+            if self._beside is not None:
+                with trio.CancelScope(shield=True):
+                    await self._beside.aclose()
+        self._count_requests()
         self._outcome.faults = self.session.take_faults()
         return self._outcome
+
+    async def _play_step(self, step: Step) -> None:
+        if client_of(step):
+            await self._play_on_second(own_step(step))
+            return
+        act = _STEPS.get(step[0]) or self.session.steps.get(step[0])
+        if act is None or (self.session.ended and step[0] != "reconnect"):
+            return
+        with suppress(ToolNotAllowed):
+            await act(self, *step[1:])
+
+    async def _play_on_second(self, step: Step) -> None:
+        """Play a step of the second client, which its first `open` begins."""
+        if self._beside is None:
+            if step[0] != "open":
+                return
+            self._beside = await self.session.beside()
+            if self._beside is None:
+                self._add_note(ONE_CLIENT)
+                return
+        await self._as_other(self._play_step, step)
+
+    async def _as_other(self, act: Callable[..., Awaitable[None]], *args: Any) -> None:
+        """Call `act` while the other client's session is the player's."""
+        self.session, self._beside = self._beside, self.session
+        try:
+            await act(*args)
+        finally:
+            self.session, self._beside = self._beside, self.session
+
+    async def _for_clients(self, act: Callable[[], Awaitable[None]]) -> None:
+        """Call `act` for each client's session."""
+        await act()
+        if self._beside is not None:
+            await self._as_other(act)
+
+    def _add_note(self, note: str) -> None:
+        if note not in self._outcome.notes:
+            self._outcome.notes.append(note)
+
+    def _sessions(self) -> list[Any]:
+        """Return the sessions of the case's clients."""
+        return [self.session] if self._beside is None else [self.session, self._beside]
+
+    def other_session(self) -> Any:
+        """Return the session of the client that isn't playing, or None if there is none."""
+        return self._beside
+
+    def _may_be_busy(self) -> bool:
+        """Return True if a cancelled call, or another client's, may still run and be in the way."""
+        if any(each.may_be_busy for each in self._sessions()):
+            return True
+        other = self._beside
+        return other is not None and any(
+            each.answer is None and not each.is_bounded for each in other.open.values()
+        )
+
+    def _count_requests(self) -> None:
+        outcome = self._outcome
+        for session in self._sessions():
+            answers = [each.answer for each in session.requests if each.answer is not None]
+            outcome.answered += sum(each is not LOST for each in answers)
+            outcome.results += sum("result" in each for each in answers)
+            outcome.calls += sum(
+                each.method == "tools/call" and each.answer not in (None, LOST)
+                for each in session.requests
+            )
+            outcome.is_owed |= any(each.was_open for each in session.requests)
+            outcome.changers += [each for each in session.changers if each not in outcome.changers]
+            outcome.notes += session.notes
+            outcome.messages += session.take_messages()
 
     # -- The end of a case -------------------------------------------------------------------------
 
     async def _finish(self) -> None:
-        session = self.session
+        await self._for_clients(self._finish_requests)
+        if self._wanted is not None and not self._is_over():
+            # For what no request brings, such as the response to a cancelled one.
+            requests = [request for each in self._sessions() for request in each.requests]
+            cancelled = any(each.cancelled and each.answer is None for each in requests)
+            await self.wait_until(lambda: False, self._timeout if cancelled else LINGER)
+        await self._for_clients(self._finish_session)
+
+    async def _finish_requests(self) -> None:
+        """Wait for the responses to a client's requests, and report what is wrong with them."""
         if not self._is_over():
             await self._settle()
-        for request in session.requests:
+        for request in self.session.requests:
             if request.loss in ("missing", "cut"):
                 self._report_missing(request)
             elif request.is_plain and request.was_open:
-                self._report(served_unknown(request, session.revision))
-        if self._wanted is not None and not self._is_over():
-            # For what no request brings, such as the response to a cancelled one.
-            cancelled = any(each.cancelled and each.answer is None for each in session.requests)
-            await self.wait_until(lambda: False, self._timeout if cancelled else LINGER)
+                self._report(served_unknown(request, self.session.revision))
+
+    async def _finish_session(self) -> None:
+        """Find out whether the server still serves a client, and end the case for it."""
+        session = self.session
         if self._probes and not self._is_over() and session.is_open and await self._probe():
             for request in session.requests:
                 if request.is_dropped and request.answer is None and not request.cancelled:
@@ -258,11 +332,11 @@ class Player:
         if missing and (seconds := self._slow_start()):
             await self.wait_until(lambda: all(each.answer for each in missing), seconds)
             missing = [] if self._is_over() else [each for each in missing if each.answer is None]
-        if missing and (running or session.may_be_busy or await self._is_slow()):
+        if missing and (running or self._may_be_busy() or await self._is_slow()):
             # A server that handles one request after the other has a reason.
             await self.wait_until(lambda: all(each.answer for each in missing), BUSY_TIMEOUT)
             missing = [each for each in missing if each.answer is None and not session.ended]
-            if missing and session.is_busy:
+            if missing and any(each.is_busy for each in self._sessions()):
                 session.spent = True
                 return
         for request in missing:
@@ -325,7 +399,7 @@ class Player:
         session, times = self.session, self._call_times
         if request.method != "tools/call" or request.name not in session.succeeded:
             return
-        if session.may_be_busy or not request.is_plain:
+        if self._may_be_busy() or not request.is_plain:
             return  # a call that was cancelled before can be in its way
         is_wanted = self._wanted == (UNANSWERED, STOPPED)
         if not times.may_have_stopped(request.name, is_wanted=is_wanted):
@@ -427,7 +501,7 @@ class Player:
 
     def _excused_by_call(self, fault: TargetFault) -> TargetFault:
         """Return a fault; as advice if a call that the case has cancelled can still run."""
-        if not self.session.may_be_busy:
+        if not self._may_be_busy():
             return fault
         return replace(
             fault,
@@ -446,8 +520,7 @@ class Player:
             # A server may close a connection that was idle, or one too many for it.
             await session.end_case()
             request = await self._exchange_probe(method)
-        for fault in faults:
-            session.add_fault(fault)
+        session.put_faults(faults)
         if request.loss == "missing":
             self._report_missing(request)
         if session.ended:
@@ -455,7 +528,7 @@ class Player:
         if request.answer is not None and request.loss not in ("broken", "cut"):
             return True
         session.spent = True
-        if session.is_busy:
+        if any(each.is_busy for each in self._sessions()):
             self._outcome.is_blocked = True
             self._outcome.notes.append("the server answers nothing while a call runs")
             return False
@@ -465,7 +538,7 @@ class Player:
                 UNANSWERED,
                 UNANSWERED_MALFORMED,
             ):  # the hang is what they have in common
-                session.add_fault(fault)
+                session.put_faults([fault])
         fault = TargetFault(
             kind="hang",
             row=UNANSWERED,
@@ -486,7 +559,7 @@ class Player:
         timeout = self._start_timeout() if self._may_be_starting() else self._timeout
         await self.wait_until(lambda: request.answer is not None, timeout)
         if request.answer is None and not session.ended:
-            if session.may_be_busy:
+            if self._may_be_busy():
                 await self.wait_until(lambda: request.answer is not None, BUSY_TIMEOUT)
             elif self.stress.is_used or self._slow_start() or await self._is_slow():
                 rest = max((PROBE_TIMEOUT_FACTOR - 1) * self._timeout, self._slow_start())
@@ -728,7 +801,7 @@ class Player:
         is_task = "task" in extra or UNSUPPORTED_TASK in extra
         if is_task and dialect_of(session.revision).stateful:
             params["task"] = {"ttl": 60_000}
-        more = {"progressToken": session.new_id("int")} if "progress" in extra else {}
+        more = {"progressToken": session.new_token()} if "progress" in extra else {}
         await self._send(
             "tools/call", params, "text" if "text" in extra else "int", extra_meta=more
         )
@@ -804,6 +877,11 @@ class Player:
     async def _page(self, method: str, how: str) -> None:
         session = self.session
         known = session.cursors.get(method, [])
+        if how == "other":
+            known = [] if self._beside is None else self._beside.cursors.get(method, [])
+            if known:
+                await self._send(method, {"cursor": known[-1]})
+            return
         if how == "stale" and known:
             await self._send(method, {"cursor": known[0]})
             return
@@ -848,6 +926,8 @@ class Player:
                 state = altered_state(state)
             elif how == "foreign":
                 state = "Zm9yZWlnbg"
+            elif how == "other":
+                state = self._other_state() or state
             params["requestState"] = state
         sent = await self._send(request.method, params)
         if how not in ("altered", "foreign") or not isinstance(state, str):
@@ -867,6 +947,12 @@ class Player:
                 )
             )
 
+    def _other_state(self) -> str | None:
+        """Return the last `requestState` that the other client got, or None."""
+        rounds = [] if self._beside is None else self._beside.rounds
+        found = rounds[-1].answer["result"].get("requestState") if rounds else None
+        return found if isinstance(found, str) else None
+
     async def _listen(self, wanted: Any) -> None:
         if "subscriptions/listen" in dialect_of(self.session.revision).receives[Role.SERVER]:
             await self._send("subscriptions/listen", {"notifications": wanted})
@@ -876,15 +962,17 @@ class Player:
                 await self._send("resources/subscribe", {"uri": uri})
 
     async def _task(self, place: int, act: str) -> None:
-        session = self.session
-        if not session.tasks and act != "unknown":
+        session = self._beside if act == "other" else self.session
+        if session is None:
+            return
+        if not session.tasks and act not in ("unknown", "other"):
             await self._wait()
         id = "00000000-no-such-task"
         if act != "unknown":
             if not session.tasks:
                 return
             id = session.tasks[-1 - place % len(session.tasks)]
-        method = {"unknown": "get"}.get(act, act)
+        method = {"unknown": "get", "other": "get"}.get(act, act)
         if act == "follow":
             await self._follow(id)
             return
@@ -965,7 +1053,7 @@ _STEPS: Final[dict[str, Any]] = {
     "reconnect": Player._reconnect,
     **STRESS_STEPS,
 }
-STEP_NAMES: Final = frozenset((*_STEPS, *HTTP_STEPS))
+STEP_NAMES: Final = frozenset((*_STEPS, *HTTP_STEPS, ON))
 
 
 class PlayerFactory(Protocol):

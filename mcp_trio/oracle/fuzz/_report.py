@@ -499,16 +499,28 @@ def _junit_suite(target: Any, cases: list[str], failed: int, error: str) -> str:
     )
 
 
-def read_cases(folder: Path) -> list[Case]:
+def read_cases(folder: Path, notes: list[str] | None = None) -> list[Case]:
     """Return the cases of the last report in a folder, or none if there is no readable report.
 
     A new run plays them first, which shows which faults are repaired. Cases that a cancelled run
     hasn't played come last.
+
+    Args:
+        folder: the folder.
+        notes: gets a note for each case that cannot be played.
     """
     try:
         data, _ = read_regular_file(folder / REPORT, max_size=_MAX_REPORT)
         document = json.loads(data)
-        steps: Sequence[Any] = [each["steps"] for each in document["findings"]]
-        return [decode_case(each) for each in (*steps, *document.get("unplayed", ()))]
+        stored: Sequence[Any] = [each["steps"] for each in document["findings"]]
+        stored = [*stored, *document.get("unplayed", ())]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return []
+    cases = []
+    for place, steps in enumerate(stored):
+        try:
+            cases.append(decode_case(steps))
+        except ValueError as exc:
+            if notes is not None:
+                notes.append(f"case {place} of the last report is not played: {exc}")
+    return cases

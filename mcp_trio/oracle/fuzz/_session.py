@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import trio
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mcp_core import ALL, DIALECTS, Dialect, __version__
 from mcp_core.trace import CHECKED_LEVELS, FORMAT_VERSION, ROWS, Judge, TraceHeader
@@ -26,7 +27,7 @@ from ._answers import name_of
 from ._call_times import CallTimes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from mcp_core.adapters import LineRecorder
     from mcp_core.trace import Finding, TraceLine
@@ -281,6 +282,21 @@ def find_defect(message: Mapping[str, Any]) -> tuple[str, str]:
     return ("member", f"it has the member {shown_value(others[0])}") if others else ("", "")
 
 
+class SharedTrace:
+    """The state that the sessions of one trace share, beside the judge and the lines.
+
+    Attributes:
+        line: the number of the last line, as the judge counts: the header is line 1.
+        case_lines: the last line before each case.
+        faults: the server's faults in the case.
+    """
+
+    def __init__(self) -> None:
+        self.line = 1
+        self.case_lines: deque[int] = deque(maxlen=MAX_KEPT)
+        self.faults: list[TargetFault] = []
+
+
 class TargetSession(ABC):
     """A conversation with a target. Each transport has a subclass.
 
@@ -292,6 +308,7 @@ class TargetSession(ABC):
 
     Attributes:
         revision, offers: set by the step `open`; empty before.
+        is_second: it is of the case's second client, beside the first one's.
         is_open: requests of all kinds may be sent.
         is_busy: a request may still be running although it was cancelled for taking too long.
         cancelled_at: when a step cancelled a request that can take long. None once a later request
@@ -323,6 +340,7 @@ class TargetSession(ABC):
         self.recording: LineRecorder | None = None
         self.revision = ""
         self.offers = ""
+        self.is_second = False
         self.is_open = False
         self.spent = False
         self.is_busy = False
@@ -351,9 +369,7 @@ class TargetSession(ABC):
         self.messages = 0
         self.played = 0
         self.last_sent = ""
-        self._line = 1  # as the judge counts: the header is line 1
-        self._case_lines: deque[int] = deque(maxlen=MAX_KEPT)  # the last line before each case
-        self._faults: list[TargetFault] = []
+        self._shared = SharedTrace()
         self._next_id = 1_000
         self._changed = trio.Event()
 
@@ -362,12 +378,12 @@ class TargetSession(ABC):
     def begin_case(self) -> None:
         """Forget everything that belongs to an earlier case."""
         self.requests.clear()
-        self._faults.clear()
+        self._shared.faults.clear()
         self.asked.clear()
         self.updates.clear()
         self.changers.clear()
         self.played += 1
-        self._case_lines.append(self._line)
+        self._shared.case_lines.append(self._shared.line)
 
     def take_messages(self) -> int:
         """Return how many messages the server has sent since the last call."""
@@ -376,12 +392,19 @@ class TargetSession(ABC):
 
     def has_fault(self, cause: tuple[str, str]) -> bool:
         """Return True if a fault with this cause was found in this case."""
-        return any(each.cause == cause for each in self._faults)
+        return any(each.cause == cause for each in self._shared.faults)
 
     def take_faults(self) -> list[TargetFault]:
         """Return the server's faults since the last call."""
-        found, self._faults = self._faults, []
+        shared = self._shared
+        found, shared.faults = shared.faults, []
         return found
+
+    def put_faults(self, faults: Iterable[TargetFault]) -> None:
+        """Put faults back that were taken."""
+        shared = self._shared
+        known = {each.key for each in shared.faults}
+        shared.faults += [each for each in faults if each.key not in known]
 
     def new_id(self, kind: str) -> int | str:
         """Return an id that wasn't used before. Kinds: int, digits, text."""
@@ -389,6 +412,11 @@ class TargetSession(ABC):
         if kind == "digits":
             return str(self._next_id)
         return f"id-{self._next_id}" if kind == "text" else self._next_id
+
+    def new_token(self) -> int | str:
+        """Return a progress token that no other request has, of either client."""
+        id = self.new_id("int")
+        return f"second-{id}" if self.is_second else id
 
     def meta(self, how: str = "whole") -> dict[str, Any]:
         """Return the `_meta` for a request in this revision."""
@@ -517,13 +545,27 @@ class TargetSession(ABC):
             ConnectFailed: the target doesn't start.
         """
 
+    async def beside(self) -> TargetSession | None:
+        """Return another client's session with the same target, in this one's trace.
+
+        None is returned if the target has one client only, as a process on stdio.
+        """
+        return None
+
+    def stand_beside(self, first: TargetSession) -> None:
+        """Become the session of a second client, beside the first one's."""
+        self.is_second = True
+        self.requests, self.messages = [], 0
+        # Equal ids at the same time: a server must not take one client's for the other's.
+        self._next_id = first._next_id
+
     def follow(self, former: TargetSession) -> None:
         """Continue the trace of `former`."""
         self.judge, self.lines, self.began_at = former.judge, former.lines, former.began_at
         self.recording = former.recording
         self.number = former.number + 1
-        self._line, self._case_lines = former._line, former._case_lines
-        self._faults = former._faults
+        self._shared = former._shared
+        self.is_second = former.is_second
         self.messages = former.messages
         self.requests = former.requests
         self.drops = former.drops
@@ -555,7 +597,7 @@ class TargetSession(ABC):
 
     def record(self, line: TraceLine) -> list[Finding]:
         """Pass a line to the judge, and return the certain findings about the server."""
-        self._line += 1
+        self._shared.line += 1
         if self.lines is not None:
             self.lines.append(line)
         if self.recording is not None:
@@ -570,7 +612,7 @@ class TargetSession(ABC):
         """Add a fault for each finding about a message of `method`, which was `received`."""
         for each in found:
             first = min(each.lines)
-            cases_back = sum(first <= line for line in islice(self._case_lines, 1, None))
+            cases_back = sum(first <= line for line in islice(self._shared.case_lines, 1, None))
             request = self._request_of(received)
             fault = TargetFault.from_finding(
                 each,
@@ -592,8 +634,11 @@ class TargetSession(ABC):
 
     def add_fault(self, fault: TargetFault) -> None:
         """Add a fault, unless this case already has one with its key."""
-        if len(self._faults) < MAX_KEPT and all(each.key != fault.key for each in self._faults):
-            self._faults.append(fault)
+        faults = self._shared.faults
+        if len(faults) < MAX_KEPT and all(each.key != fault.key for each in faults):
+            if self.is_second:
+                fault = replace(fault, sentence=f"{fault.sentence}, for the second client")
+            faults.append(fault)
 
     def wake(self) -> None:
         """Wake a task that waits for a change."""

@@ -25,7 +25,7 @@ from mcp_trio.oracle.strategies._mutations import damage, malformed
 from mcp_trio.oracle.strategies._values import encoded, json_objects, json_values, texts
 
 from ._call_guard import INVENTED_METHODS, UNKNOWN_TOOLS, UNKNOWN_URI
-from ._case import AFTER_CANCEL, UNSUPPORTED_TASK, avoided_name
+from ._case import AFTER_CANCEL, UNSUPPORTED_TASK, avoided_name, on_client
 from ._stress import draw_stress
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ _WITH_EFFECT: Final = frozenset(
     }
 )
 TASKS: Final = "io.modelcontextprotocol/tasks"
+# The members of a schema that allows any text.
+_TEXT_KEYS: Final = frozenset({"type", "title", "description", "default", "x-mcp-header"})
 _SEEDS: Final = st.integers(0, 2**64 - 1)
 
 T = TypeVar("T")
@@ -123,6 +125,12 @@ class CaseChoices:
         self.task_tools = [
             place for place, each in enumerate(self.tools) if _has_task_support(each)
         ]
+        # The tools with an argument that can be any text, and the names of these arguments.
+        self.text_tools = [
+            (place, names)
+            for place, each in enumerate(self.tools)
+            if (names := _text_arguments(each))
+        ]
         self.prompts = [each for each in offers.prompts if isinstance(each.get("name"), str)]
         self.uris = [str(each["uri"]) for each in offers.resources if "uri" in each]
         self.http = http
@@ -156,6 +164,17 @@ def _has_mirrored_argument(tool: Mapping[str, Any]) -> bool:
         return isinstance(schema, dict) and bool(param_headers(schema))
     except ValueError:
         return False
+
+
+def _text_arguments(tool: Mapping[str, Any]) -> list[str]:
+    """Return the names of a tool's arguments that can be any text."""
+    schema = tool.get("inputSchema")
+    found = schema.get("properties") if isinstance(schema, dict) else None
+    return [
+        name
+        for name, each in (found.items() if isinstance(found, dict) else ())
+        if isinstance(each, dict) and each.get("type") == "string" and each.keys() <= _TEXT_KEYS
+    ]
 
 
 def _suspects(answers: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -224,10 +243,10 @@ def cases(choices: CaseChoices) -> SearchStrategy[list[Step]]:
                 ("open", second, "whole", offers),
             ]
         steps: list[Step] = [("open", revision, how, offers)]
-        phrases = _phrases(choices, revision)
-        for _ in range(1 + draw.below(4)):
-            phrase = draw.pick(phrases)
-            steps += phrase(draw, choices, revision)
+        if choices.http and how == "whole" and draw.below(SECOND_CLIENTS) == 0:
+            steps += _second_client(draw, choices, revision)
+        else:
+            steps += _some_phrases(draw, choices, revision, 4)
         steps = [step for step in steps if not _is_avoided(step, choices) or draw.below(20) == 0]
         # How a process ends costs a new one each time, and is soon known.
         ends = 40 if choices.fresh == FRESH_AT_FIRST and not choices.http else 300
@@ -266,6 +285,8 @@ class CaseSource:
         return found
 
 
+# Over HTTP, one case in so many has a second client.
+SECOND_CLIENTS: Final = 4
 # Special beginnings are slow, and soon find what they can find.
 FRESH_AT_FIRST: Final = 4
 FRESH_LATER: Final = 60
@@ -313,6 +334,15 @@ def _phrases(choices: CaseChoices, revision: str) -> list[Callable[..., list[Ste
     if choices.stress:
         found += [_stressed] * (len(found) // 2)
     return found
+
+
+def _some_phrases(draw: Drawing, choices: CaseChoices, revision: str, most: int) -> list[Step]:
+    phrases = _phrases(choices, revision)
+    steps: list[Step] = []
+    for _ in range(1 + draw.below(most)):
+        phrase = draw.pick(phrases)
+        steps += phrase(draw, choices, revision)
+    return steps
 
 
 # -- Requests --------------------------------------------------------------------------------------
@@ -468,6 +498,126 @@ def _ended_session(draw: Drawing, choices: CaseChoices, revision: str) -> list[S
     how = ("own", "own", "unknown")[draw.below(3)]
     # Without the wait, other requests race with the end of the session.
     return [("wait",), ("delete", how), ("request", "tools/list", {}, "int")]
+
+
+# -- Two clients -----------------------------------------------------------------------------------
+
+# Texts by which the results of one client's calls are told from the other one's.
+MARKS: Final = ("mcp-trio-fuzz first client", "mcp-trio-fuzz second client")
+_LIST: Final[Step] = ("request", "tools/list", {}, "int")
+_LOGGING_CALLS: Final = 3  # different tools: few of them write to the log
+_WAIT: Final[Step] = ("wait",)
+
+
+def _second(*steps: Step) -> list[Step]:
+    """Return the second client's steps."""
+    return [on_client(1, step) for step in steps]
+
+
+def _second_client(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """Draw what a second client does beside the first one."""
+    modern = not DIALECTS[revision].stateful
+    offers = ("all", "all", "none")[draw.below(3)]
+    how = "late" if not modern and draw.below(8) == 0 else "whole"
+    opening = _second(("open", revision, how, offers))
+    meetings = [_steps_in_turn, _steps_in_turn, _values_of_the_other, _cancelled_beside]
+    if choices.text_tools:
+        meetings += [_marked_calls, _marked_calls]
+    if choices.uris and choices.tools:
+        meetings.append(_subscribed_beside)
+    if not modern:
+        meetings += [_ended_beside, _without_session, _unknown_session, _resumed_beside]
+        if choices.tools:
+            meetings += [_levels_beside, _levels_beside]
+    return opening + draw.pick(meetings)(draw, choices, revision)
+
+
+def _steps_in_turn(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """Draw phrases of both clients, whose steps meet each other."""
+    mine = _some_phrases(draw, choices, revision, 2)
+    theirs = _second(*_some_phrases(draw, choices, revision, 2))
+    steps: list[Step] = []
+    while mine or theirs:
+        source = theirs if not mine or (theirs and draw.below(2)) else mine
+        steps.append(source.pop(0))
+    return steps
+
+
+def _values_of_the_other(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """Draw requests with a cursor, a task or a state that the other client got."""
+    kind = draw.below(3)
+    if kind == 0 or not choices.tools:
+        method = ("tools/list", "resources/list", "prompts/list")[draw.below(3)]
+        return [("page", method, "first"), *_second(("page", method, "other"))]
+    if kind == 1:
+        call = _task_call(draw, choices)
+        return [call, _WAIT, *_second(("task", 0, "other"), _WAIT), ("task", 0, "get")]
+    call = _one_call(draw, choices, ())
+    return [call, _WAIT, *_second(call, _WAIT, ("retry", 0, "other"), _WAIT)]
+
+
+def _cancelled_beside(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """Draw a request of each client, whose ids can be equal, and cancel one."""
+    step = _one_call(draw, choices, ()) if choices.tools else _LIST
+    calls = [step] * (1 + draw.below(3))
+    return [*calls, *_second(step, step), ("cancel", draw.below(3)), *_second(_WAIT), _WAIT]
+
+
+def _marked_calls(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """Draw calls of one tool with a text of each client's. They are read-only if a list says so."""
+    place, names = draw.pick(choices.text_tools)
+    drawn = draw.value(choices.arguments[place][0])
+    others = drawn if isinstance(drawn, dict) else {}
+    mine, theirs = (
+        ("call", choices.names[place], {**others, **dict.fromkeys(names, mark)}, ())
+        for mark in MARKS
+    )
+    return [
+        *_second(("page", "tools/list", "all")),
+        *(mine, _WAIT, mine, _WAIT),
+        *_second(theirs, _WAIT, theirs, _WAIT),
+    ]
+
+
+def _subscribed_beside(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """Draw a subscription of one client, and what may change the resource."""
+    listen = ("listen", {"resourceSubscriptions": [draw.pick(choices.uris)]})
+    streams: list[Step] = [("get", "stream"), *_second(("get", "stream"))]
+    calls = [_one_call(draw, choices, ()) for _ in range(1 + draw.below(3))]
+    return [*streams, listen, *_second(("listen", {})), *calls, _WAIT, *_second(_LIST, _WAIT)]
+
+
+def _ended_beside(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """Draw the end of the second client's session, and requests of both."""
+    return [_LIST, _WAIT, *_second(_WAIT, ("delete", "own"), _LIST, _WAIT), _LIST, _WAIT]
+
+
+def _without_session(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """Draw one request without a session twice: once there is another client, once there isn't."""
+    head: Step = ("head", "no-session", "tools/list", {})
+    return [head, *_second(_WAIT, ("delete", "own")), head]
+
+
+def _unknown_session(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """Draw one request with an unknown session twice: without another client, and with one."""
+    head: Step = ("head", "session", "tools/list", {})
+    again = _second(("reconnect",), ("open", revision, "whole", "all"))
+    return [*_second(_WAIT, ("delete", "own")), head, *again, head]
+
+
+def _resumed_beside(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """Draw a call with events, and a stream of the other client that resumes after one."""
+    call = [_one_call(draw, choices, ("progress",)), _WAIT] if choices.tools else []
+    return [("get", "stream"), *call, *_second(("get", "other"), _LIST, _WAIT)]
+
+
+def _levels_beside(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """Draw another level of the log for each client, and calls of both."""
+    levels = ("emergency", "debug") if draw.below(2) else ("debug", "emergency")
+    mine, theirs = (("request", "logging/setLevel", {"level": level}, "int") for level in levels)
+    calls = [_one_call(draw, choices, ()) for _ in range(_LOGGING_CALLS)]
+    both = [step for call in calls for step in (call, *_second(call))]
+    return [*_second(theirs, _WAIT), mine, _WAIT, *both, *_second(_WAIT), _WAIT]
 
 
 # -- Tools -----------------------------------------------------------------------------------------

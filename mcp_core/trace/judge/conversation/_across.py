@@ -1,4 +1,4 @@
-"""What the clients of one server have got from it, to tell what one of them got of another one.
+"""Ids and results of one server's clients, to tell which of them a client has got of another one.
 
 Only HTTP counts: over stdio each conversation has a process of its own. Each trace is of one
 server, and each of its conversations is of one client.

@@ -26,6 +26,7 @@ from mcp_core import ConnectFailed
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.oracle.fuzz._call_guard import CallGuard
 from mcp_trio.oracle.fuzz._call_times import DEFAULT_CALL_TIMEOUT, CallTimes
+from mcp_trio.oracle.fuzz._case import own_step, without_orphans
 from mcp_trio.oracle.fuzz._play import FreshPlays, Player, play_case
 from mcp_trio.oracle.fuzz._session import (
     UNANSWERED,
@@ -336,7 +337,7 @@ class Campaign:
                 "steps of the last report are left out: they may call tools that are not"
                 " allowed, or read resources that are not listed"
             )
-        return found
+        return without_orphans(found)
 
     def _is_over(self) -> bool:
         options = self._options
@@ -665,7 +666,7 @@ class Campaign:
         """Return False if a case opens a revision without a handshake that the target lacks."""
         return all(
             step[0] != "open" or dialect_of(step[1]).stateful or step[1] in self._choices.revisions
-            for step in case
+            for step in map(own_step, case)
         )
 
     @property

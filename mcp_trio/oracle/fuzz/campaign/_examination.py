@@ -10,7 +10,7 @@ import json
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_trio.oracle.fuzz._case import AFTER_CANCEL
+from mcp_trio.oracle.fuzz._case import AFTER_CANCEL, client_of, on_client, own_step
 from mcp_trio.oracle.fuzz._play import PROBE_METHODS, STOPPED
 from mcp_trio.oracle.fuzz.causes._cause import (
     case_without,
@@ -153,8 +153,8 @@ class Examiner:
             return [[opening, step, *_CANCEL_FIRST] for opening, step in requests]
         if fault.kind != "row" or len(case) < _MANY_STEPS:
             return []
-        steps = [step for step in case if _method_of(step) == fault.method]
-        return [[case[0], step] for step in steps[-_MAX_ALONE:]]
+        steps = [step for step in case if _method_of(own_step(step)) == fault.method]
+        return [[*_openings(case, step), step] for step in steps[-_MAX_ALONE:]]
 
     async def shrink(self, finding: FuzzFinding) -> None:
         """Make a finding's case smaller. The finding is sound at any time, if this is cancelled.
@@ -288,7 +288,7 @@ class Examiner:
 
     def _with_waits(self, case: Case) -> Case:
         """Return a case that waits for the responses to each step before the next one."""
-        return [each for step in case for each in (step, ("wait",))]
+        return [each for step in case for each in (step, on_client(client_of(step), ("wait",)))]
 
     def _may_shrink(self, finding: FuzzFinding) -> bool:
         return 2 * finding.hits > finding.plays and len(finding.case) > 1
@@ -315,8 +315,19 @@ class Examiner:
 
 
 def joined(before: Iterable[Case], case: Case) -> Case:
-    """Return the steps of all cases as one case."""
-    return [step for each in (*before, case) for step in each]
+    """Return the steps of all cases as one case. Each has a second client of its own."""
+    steps: Case = []
+    for each in before:
+        steps += each
+        if any(map(client_of, each)):
+            steps.append(on_client(1, ("reconnect",)))
+    return [*steps, *case]
+
+
+def _openings(case: Case, step: Step) -> Case:
+    """Return the steps that open a case's conversations, as far as `step` needs them."""
+    second = [each for each in case if client_of(each) and own_step(each)[0] == "open"]
+    return [case[0], *(second[:1] if client_of(step) else ())]
 
 
 def _method_of(step: Step) -> Any:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from mcp_trio.oracle.fuzz._case import client_of, on_client, own_step, without_orphans
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
@@ -106,6 +108,7 @@ class _Shrinking:
         self._tried: set[str] = set()
 
     async def attempt(self, case: Case) -> bool:
+        case = without_orphans(case)
         key = repr(case)
         if key in self._tried or not case:
             return False
@@ -147,6 +150,14 @@ class _Shrinking:
 
 
 def _simpler_steps(step: Step, newest: str) -> Iterator[Step]:
+    client, own = client_of(step), own_step(step)
+    if client and own[0] != "open":
+        yield own  # the first client's is simpler
+    for each in _simpler_own_steps(own, newest):
+        yield on_client(client, each)
+
+
+def _simpler_own_steps(step: Step, newest: str) -> Iterator[Step]:
     # A step's first words say what it is, and stay.
     fixed = {"request": 2, "call": 2, "notify": 2, "page": 3, "head": 3}
     fixed |= {"large": 2, "deep": 2, "streams": 2}

@@ -1,7 +1,8 @@
 """The faults that the user has accepted: an earlier report's findings, and ignored rows.
 
 A baseline is the `report.json` of an earlier run. One of version 1 has no causes: it leaves out
-each row and method that it names, as it did when it was written.
+each row and method that it names, as it did when it was written. From version 3 on, a case can have
+a second client.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from msgspec import Struct
 
 from mcp_core import escape_text
 from mcp_core.trace import ROWS, row_family
+from mcp_trio.oracle.fuzz._case import decode_case
 
 from ._cause import Cause
 
@@ -34,7 +36,7 @@ __all__ = [
     "read_ignored_rows",
 ]
 
-REPORT_FORMAT: Final = 2
+REPORT_FORMAT: Final = 3
 _FAMILIES: Final = frozenset(map(row_family, ROWS)) | {"crash", "hang", "endless"}
 _ENTRY: Final = re.compile(r"(?P<row>[^\s:]+)(?::(?P<scope>\S+))?(?:\s+(?P<reason>\S.*))?")
 
@@ -204,6 +206,7 @@ def _causes(document: dict[str, Any], findings: list[Any]) -> Iterator[Cause]:
     for place, each in enumerate(findings):
         where = f"findings[{place}]"
         cause = _cause(each.get("cause") if isinstance(each, dict) else each, f"{where}.cause")
+        _check_steps(each.get("steps", []), where)
         if each.get("cause_is_unclear") is not True:
             yield cause
         for at, other in enumerate(_list(each, "further_causes", where)):
@@ -215,6 +218,13 @@ def _causes(document: dict[str, Any], findings: list[Any]) -> Iterator[Cause]:
                 yield found
     for place, each in enumerate(_list(document, "known")):
         yield _cause(each, f"known[{place}]")
+
+
+def _check_steps(steps: Any, where: str) -> None:
+    try:
+        decode_case(steps)
+    except ValueError as exc:
+        raise ValueError(f"it was edited: {where}.steps is no case: {exc}") from exc
 
 
 def _cause(value: Any, where: str) -> Cause:

@@ -19,7 +19,13 @@ from msgspec import Struct
 
 from mcp_core import DIALECTS, Role
 from mcp_core.trace import ROWS, message_outline, row_family
-from mcp_trio.oracle.fuzz._case import AFTER_CANCEL, UNSUPPORTED_TASK
+from mcp_trio.oracle.fuzz._case import (
+    AFTER_CANCEL,
+    UNSUPPORTED_TASK,
+    client_of,
+    on_client,
+    own_step,
+)
 from mcp_trio.oracle.fuzz._session import META, dialect_of, read_plain_request
 
 if TYPE_CHECKING:
@@ -73,6 +79,7 @@ _CANCELLATION: Final = "CXL-"  # the first letters of its rows' ids
 _TASKS: Final = "TSK-"
 _BURST: Final = "burst of "
 _BESIDE: Final = ", beside "
+_OF_SECOND: Final = " of the second client"  # ends the shape of its messages
 _MAX_BESIDE: Final = 4  # kinds of further messages that a cause names
 _CANCELLED: Final = "cancelled"  # the last word of the detail of a fault after a cancelled call
 _ANSWERED_TWICE: Final = "request, answered again after its cancellation"
@@ -94,8 +101,9 @@ class Cause(Struct, frozen=True, order=True):
         shape: the message that shows it: its kind, and the path and JSON type of what is wrong in
             it, such as `request params:string`. For a crash how the process ended and the last
             message, such as `exit status 1 after request`. For a crash that is known of an SDK the
-            link that explains it, in place of the message. If the smallest case has several
-            messages, the others follow `, beside `.
+            link that explains it, in place of the message. A message of a case's second client ends
+            in `of the second client`. If the smallest case has several messages, the others follow
+            `, beside `.
         scope: the name of the tool that a well-formed call names, or else the method; `*` for any
             method. A tool with the name of a method is written `tools/call:NAME`.
     """
@@ -444,13 +452,14 @@ def _is_servers_own(fault: TargetFault) -> bool:
 
 
 def _sent_in(case: Case, tools: Collection[str]) -> Iterator[_Sent]:
-    revision, is_cancelled = "", False
-    for place, step in enumerate(case):
+    revisions, is_cancelled = {0: "", 1: ""}, False
+    for place, whole in enumerate(case):
+        client, step = client_of(whole), own_step(whole)
         if step[0] == "open" and len(step) > 1:
-            revision = str(step[1])
+            revisions[client] = str(step[1])
         if not (is_cancelled and step == AFTER_CANCEL):
             for each in (*_simpler(step), step):
-                found = _sent_by(each, revision, tools)
+                found = _sent_by(on_client(client, each), revisions[client], tools)
                 if found is not None:
                     yield _Sent(found.shape, found.method, found.tool, place)
         is_cancelled = step[0] == "cancel"
@@ -466,14 +475,24 @@ def _simpler(step: Step) -> list[Step]:
 
 
 def _revision_at(case: Case, place: int) -> str:
-    opened = [step[1] for step in case[:place] if step[0] == "open" and len(step) > 1]
+    client = client_of(case[place])
+    own = [own_step(step) for step in case[:place] if client_of(step) == client]
+    opened = [step[1] for step in own if step[0] == "open" and len(step) > 1]
     return str(opened[-1]) if opened else ""
 
 
-def _sent_by(  # noqa: C901 - one case for each step
+def _sent_by(step: Step, revision: str, tools: Collection[str]) -> _Sent | None:
+    """Return what a step sends in a revision, None if it sends nothing."""
+    found = _sent_by_client(own_step(step), revision, tools)
+    if found is None or not client_of(step):
+        return found
+    return _Sent(found.shape + _OF_SECOND, found.method, found.tool)
+
+
+def _sent_by_client(  # noqa: C901 - one case for each step
     step: Step, revision: str, tools: Collection[str]
 ) -> _Sent | None:
-    """Return what a step sends in a revision, None if it sends nothing."""
+    """Return what a client's step sends in a revision, None if it sends nothing."""
     name, words = step[0], step[1:]
     match name:
         case "open":
@@ -587,6 +606,9 @@ def _tool_of(message: dict[str, Any], shape: str, tools: Collection[str]) -> str
 
 def _with_params(step: Step, params: Any) -> Step | None:
     """Return a step that sends the same message with other params, None if there is none."""
+    if client_of(step):
+        own = _with_params(own_step(step), params)
+        return None if own is None else on_client(client_of(step), own)
     match step[0]:
         case "request" | "notify":
             return (*step[:2], params, *step[3:])
@@ -598,6 +620,9 @@ def _with_params(step: Step, params: Any) -> Step | None:
 
 def _with_method(step: Step, method: str) -> Step | None:
     """Return a step that sends the same message with another method, None if there is none."""
+    if client_of(step):
+        own = _with_method(own_step(step), method)
+        return None if own is None else on_client(client_of(step), own)
     match step[0]:
         case "request" | "notify":
             return (step[0], method, *step[2:])

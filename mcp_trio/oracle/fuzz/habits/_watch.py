@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 from msgspec import Struct, field
 
+from mcp_trio.oracle.fuzz._case import own_step
 from mcp_trio.oracle.fuzz._session import dialect_of
 
 from ._sdk_marks import find_marks, list_method, mark_steps
@@ -221,7 +222,7 @@ def _step_of(habit: Habit, fault: TargetFault, case: Case) -> Step | None:
         return None
     request = decoded(fault.sent) if fault.sent else None
     received = [decoded(fault.received)] if fault.received else None
-    for step in map(_single, case):
+    for step in map(_single, map(own_step, case)):
         exchange = sent_by(step)
         if exchange is None or not habit.holds(exchange):
             continue

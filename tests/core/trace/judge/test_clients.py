@@ -1,4 +1,4 @@
-"""What two clients may share: the judge accuses no server of it."""
+"""Clients that share what they may share: the judge accuses no server of it."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ AT_ONCE = [
         pytest.param(resumed("a-1", "a-2", notify("y")), id="the same notification"),
     ],
 )
-def test_what_clients_may_share_is_no_fault(lines: list[Sent]) -> None:
+def test_state_that_clients_may_share_is_no_fault(lines: list[Sent]) -> None:
     found, _ = judge(None, lines, "2025-11-25")
     assert [each for each in found if each.side == "server" and each.is_certain] == []
 

@@ -25,7 +25,7 @@ JSON, SSE = "application/json", "text/event-stream"
 class HttpResponse(NamedTuple):
     """The response of the server to a request, sent once `after` is set.
 
-    With `is_cut` the connection ends before the end of the response.
+    With `is_cut` the connection ends before the end of the response. `session` is in its head.
     """
 
     status: int = 200
@@ -33,6 +33,7 @@ class HttpResponse(NamedTuple):
     body: bytes = b""
     is_cut: bool = False
     after: trio.Event | None = None
+    session: str = SESSION
 
 
 EMPTY_STREAM = HttpResponse(type=SSE)
@@ -101,7 +102,7 @@ class MemoryHttpServer:
             headers=[
                 ("content-type", response.type),
                 ("content-length", str(len(response.body) + response.is_cut)),
-                ("mcp-session-id", SESSION),
+                ("mcp-session-id", response.session),
             ],
         )
         data = connection.send(head) or b""

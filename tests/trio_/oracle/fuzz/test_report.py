@@ -90,7 +90,7 @@ def test_report_has_run_findings_and_opportunities() -> None:
     document = json.loads(json.dumps(report_document(campaign, OFFERS, 7)))
     solid, advice = document.pop("findings")
     assert document == {
-        "version": 2,
+        "version": 3,
         "target": "memory --fast",
         "server": "small 1",
         "revisions": [NEW, OLD],

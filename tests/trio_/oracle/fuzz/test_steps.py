@@ -10,9 +10,16 @@ from typing import Any
 import pytest
 
 from mcp_core import ALL
-from mcp_trio.oracle.fuzz._case import Case, encode_case
+from mcp_trio.oracle.fuzz._case import Case, check_clients, client_of, encode_case, own_step
+from mcp_trio.oracle.fuzz._play import STEP_NAMES
 from mcp_trio.oracle.fuzz._probe import Offers, may_call_by_hint
-from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource, _is_doubtful
+from mcp_trio.oracle.fuzz._steps import (
+    MARKS,
+    CaseChoices,
+    CaseSource,
+    _is_doubtful,
+    _text_arguments,
+)
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 
@@ -50,7 +57,7 @@ def test_cases_open_every_revision() -> None:
 
 def test_cases_call_allowed_tools_only() -> None:
     for case in drawn(5, 400, http=True):
-        for step in case:
+        for step in map(own_step, case):
             if step[0] == "call":
                 assert step[1] == "add"
             if step[0] in ("request", "burst", "head") and "tools/call" in step:
@@ -93,6 +100,49 @@ def test_cases_over_http_have_steps_of_http() -> None:
     names = {step[0] for case in drawn(7, 400, http=True) for step in case}
     assert {"head", "get", "delete", "half"} <= names
     assert not {"head", "get", "delete", "half"} & {s[0] for case in drawn(7) for s in case}
+
+
+def test_cases_over_http_have_a_second_client_now_and_then() -> None:
+    found = drawn(9, 400, http=True)
+    second = [case for case in found if any(map(client_of, case))]
+    assert 0.1 < len(second) / len(found) < 0.4
+    for case in second:
+        check_clients(case)
+        assert {own_step(step)[0] for step in case} <= STEP_NAMES
+    assert {case[0][1] for case in second} == set(ALL)
+    assert not any(client_of(step) for case in drawn(9, 100) for step in case)
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_both_clients_call_a_tool_with_texts_of_their_own(revision: str) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    offers = Offers(revisions=[revision], tools=[{"name": "echo", "inputSchema": schema}])
+    found = CaseSource(CaseChoices(offers, ["echo"], http=True), 10).draw(300)
+    calls = [step for case in found for step in case if own_step(step)[0] == "call"]
+    texts = {
+        (client_of(step), arguments["a"])
+        for step in calls
+        if isinstance(arguments := own_step(step)[2], dict) and arguments.get("a") in MARKS
+    }
+    assert texts == set(enumerate(MARKS))
+    assert MARKS[0] not in MARKS[1]
+
+
+@pytest.mark.parametrize(
+    ("schema", "names"),
+    [
+        ({"properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}, ["a"]),
+        ({"properties": {"a": {"type": "string", "enum": ["x"]}}}, []),
+        ({"properties": {"a": {"type": "string", "maxLength": 3}}}, []),
+        ({"properties": {"a": {"type": "string", "title": "A", "default": ""}}}, ["a"]),
+        ({"properties": {"a": True}}, []),
+        ({"properties": 1}, []),
+        (True, []),
+        (None, []),
+    ],
+)
+def test_arguments_of_any_text_are_known_by_their_schema(schema: Any, names: list[str]) -> None:
+    assert _text_arguments({"name": "t", "inputSchema": schema}) == names
 
 
 def test_tool_with_repeated_argument_is_called_with_wrong_headers() -> None:

@@ -96,7 +96,7 @@ def test_baseline_that_is_no_report_says_what_it_is(data: bytes, says: str) -> N
 @pytest.mark.parametrize(
     ("members", "says"),
     [
-        ({"version": 3}, "it is of version 3, and this mcp-trio reads up to 2: update"),
+        ({"version": 4}, "it is of version 4, and this mcp-trio reads up to 3: update"),
         ({"version": "2"}, 'its version is "2", not a number'),
         ({"version": True}, "its version is true"),
         ({"version": 0}, "its version is 0"),
@@ -104,6 +104,11 @@ def test_baseline_that_is_no_report_says_what_it_is(data: bytes, says: str) -> N
         ({"findings": {}}, "it was edited: findings is not a list"),
         ({"findings": [1]}, r"it was edited: findings\[0\].cause has no text 'family'"),
         ({"findings": [{}]}, r"findings\[0\].cause has no text"),
+        (
+            {"version": 3, "findings": [{"cause": CAUSE, "steps": [["on", 1, "wait"]]}]},
+            r"it was edited: findings\[0\].steps is no case: its step 0 is on client 1, which ",
+        ),
+        ({"findings": [{"cause": CAUSE, "steps": 1}]}, "a case is a list of steps"),
         ({"findings": [{"cause": {**CAUSE, "scope": 5}}]}, r"findings\[0\].cause has no text"),
         ({"findings": [{"cause": {**CAUSE, "shape": ""}}]}, "no text 'shape'"),
         ({"findings": [{"cause": {**CAUSE, "family": "RPC-999"}}]}, "cause.family is RPC-999"),
