@@ -713,8 +713,8 @@ def _subscription(draw: Drawing, choices: CaseChoices, revision: str) -> list[St
     }
     if bits & 8:
         # Every update is wrong for a subscription to what doesn't exist.
-        uri = draw.pick((*choices.uris, UNKNOWN_URI, UNKNOWN_URI))
-        chosen["resourceSubscriptions"] = [uri]
+        is_listed = choices.uris and draw.below(2)
+        chosen["resourceSubscriptions"] = [draw.pick(choices.uris) if is_listed else UNKNOWN_URI]
     calls = _changing_calls(draw, choices)
     steps: list[Step] = [("listen", chosen), *calls, ("wait",), ("cancel", 0)]
     if calls and draw.below(2):
