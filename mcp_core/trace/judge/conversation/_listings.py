@@ -32,8 +32,10 @@ class Circle(NamedTuple):
 class Listings:
     """The listings of one list.
 
-    Listings that are under way at the same time can share cursors, so it is unknown which pages
-    belong together.
+    A page belongs to the listing that began last, if that was given the page's cursor and hasn't
+    asked for it. When another one begins, the client has given up the one before it, or reads both
+    at once. A request for the next page of the earlier one can show that: then it is unknown which
+    pages of the last one belong together, and the next one begins anew.
 
     Attributes:
         last: the listing that began last, or None before it.
@@ -42,7 +44,7 @@ class Listings:
     def __init__(self) -> None:
         self.last: Listing | None = None
         self._asked: dict[int, str] = {}  # cursors of the open requests, by line
-        self._awaited: dict[str, int] = {}  # how many listings will ask for a cursor next
+        self._left: set[str] = set()  # the next cursors of earlier listings
         self._is_full = False
 
     def is_first(self, line: int) -> bool:
@@ -53,19 +55,26 @@ class Listings:
         """Record a request for a page."""
         cursor, last = message.params.get("cursor"), self.last
         if cursor is None:
-            is_alone = not (self._asked or self._awaited or self._is_full)
-            self.last = Listing(message.line, is_alone=is_alone)
+            if last is not None and last.awaited is not None:
+                self._leave(last.awaited)
+            self.last = Listing(message.line, is_alone=not (self._asked or self._is_full))
             key = _FIRST
-        elif isinstance(cursor, str) and text_key(cursor) in self._awaited:
+        elif not isinstance(cursor, str):
+            return
+        elif last is not None and last.awaited == text_key(cursor):
             key = text_key(cursor)
-            self._awaited[key] -= 1
-            if not self._awaited[key]:
-                del self._awaited[key]
-            if last is not None and last.awaited == key:
-                last.awaited, last.request = None, message.line
+            last.awaited, last.request = None, message.line
+            if key in self._left:  # both were given it
+                self._left.discard(key)
+                last.receive_other()
+        elif text_key(cursor) in self._left:
+            key = text_key(cursor)
+            self._left.discard(key)
+            if last is not None:
+                last.receive_other()
         else:
             return  # a page that was asked for before, or a cursor from elsewhere
-        if len(self._asked) + len(self._awaited) < MAX_ENTRIES:
+        if len(self._asked) < MAX_ENTRIES:
             self._asked[message.line] = key
         else:
             self._is_full = True
@@ -76,18 +85,27 @@ class Listings:
         if asked is None:
             return
         awaited = text_key(following) if isinstance(following, str) else None
-        if awaited is not None:
-            self._awaited[awaited] = self._awaited.get(awaited, 0) + 1
         if last is not None and last.request == line:
             last.receive_page(asked, awaited, message.line)
+        elif awaited is not None:
+            self._leave(awaited)
 
     def receive_failure(self, line: int) -> None:
         """Record that the request on `line` got no page. The client can ask for it again."""
         asked, last = self._asked.pop(line, None), self.last
-        if asked:
-            self._awaited[asked] = self._awaited.get(asked, 0) + 1
-            if last is not None and last.request == line:
-                last.awaited, last.request = asked, 0
+        if not asked:
+            return
+        if last is not None and last.request == line:
+            last.awaited, last.request = asked, 0
+        else:
+            self._leave(asked)
+
+    def _leave(self, cursor: str) -> None:
+        """Record the next cursor of a listing that isn't the last one any more."""
+        if len(self._left) < MAX_ENTRIES:
+            self._left.add(cursor)
+        else:
+            self._is_full = True
 
 
 class Listing:
@@ -97,7 +115,7 @@ class Listing:
         first: the line of the request for the first page.
         request: the line of the open request for the next page, 0 if there isn't one.
         awaited: the key of the next page's cursor, if that isn't asked for yet.
-        is_alone: no other listing was under way when it began.
+        is_alone: no other listing is read at the same time.
         entries: the entries of its pages so far, None if they are too many or unknown.
         size: the size of these pages in bytes.
     """
@@ -138,6 +156,11 @@ class Listing:
             self._circle = line
         if gave is not None or len(self._pages) < MAX_ENTRIES:
             self._pages[cursor] = line, following
+
+    def receive_other(self) -> None:
+        """Record that another listing is read at the same time."""
+        self.is_alone = False
+        self.entries, self.size = None, 0
 
     def receive_change(self) -> None:
         """Record that the list has changed, so its pages can lead back to earlier ones."""

@@ -71,7 +71,8 @@ class Lists:
         self.cursor_scopes: dict[tuple[str, str], Any] = {}
         self.kept_bytes = 0
         self._tools_until = 0.0  # seconds
-        self._listed_tools: dict[str, Mapping[str, Any]] = {}
+        # Those of the last listing so far, None if it is unknown which ones it has.
+        self._listed_tools: dict[str, Mapping[str, Any]] | None = None
         self._listed_bytes = 0
         self._kept_tools = 0
         self._last: tuple[SeenMessage, SeenList | None] | None = None
@@ -132,8 +133,7 @@ class Lists:
     def receive_change(self, message: SeenMessage) -> None:
         """Record a notification that a list has changed."""
         if message.method == "notifications/tools/list_changed":
-            self.tools = None
-            self._listed_tools = {}
+            self.tools = self._listed_tools = None
         for changed in CHANGES[message.method]:
             self.changed[changed] = message.line
             self.silent_changes.pop(changed, None)
@@ -161,10 +161,10 @@ class Lists:
         self._has_one_view = self.is_only_view(view)
         self._view = view
         gap = self._receive_cursor(request, result)
-        self._receive_list(message, request, result)
-        self._last = None
         if request.method == "tools/list":
             self._receive_tools(message, request, result)
+        self._receive_list(message, request, result)
+        self._last = None
         listings = [each.last for each in self._listings.values()]
         page_bytes = sum(each.size for each in listings if each is not None)
         self.kept_bytes = self._kept_tools + self._listed_bytes + page_bytes
@@ -213,20 +213,23 @@ class Lists:
     def _receive_tools(
         self, message: SeenMessage, request: SeenRequest, result: Mapping[str, Any]
     ) -> None:
-        is_first = request.params.get("cursor") is None
-        if is_first:
+        listing = self.find_listing(request)
+        if listing is None:
+            return  # of another listing, which is read at the same time
+        if request.params.get("cursor") is None:
             self._listed_tools, self._listed_bytes = {}, 0
+        if self._listed_tools is None:
+            return
         self._listed_bytes += message.size
         if self._listed_bytes > MAX_TOOL_BYTES:
-            self._listed_tools, self.tools = {}, None
+            self._listed_tools = self.tools = None
             return
         tools = result.get("tools")
         for tool in tools if isinstance(tools, list) else ():
             name = lookup(tool, "name")
             if isinstance(name, str) and len(self._listed_tools) < MAX_ENTRIES:
                 self._listed_tools[name] = tool
-        is_last = result.get("nextCursor") is None
-        if is_last and (is_first or self._listed_tools):
+        if result.get("nextCursor") is None:
             self.tools, self.tools_line = dict(self._listed_tools), message.line
             self._tools_until = holds_until(message)
             self._kept_tools = self._listed_bytes

@@ -118,6 +118,64 @@ def test_listings_after_an_overlap_are_judged() -> None:
     assert certain([*interleaved(1, overlap=both_open), *again], ("TOOL-19",))
 
 
+def same_twice(first: int, cursor: str) -> list[Sent]:
+    """Return a listing whose two pages have the same entry."""
+    return in_a_row(
+        page(first, "tools/list", "", cursor, "a"), page(first + 1, "tools/list", cursor, "", "a")
+    )
+
+
+@pytest.mark.parametrize(
+    ("begun", "after", "is_judged"),
+    [
+        (("2",), ("3", "3"), True),  # the first one was given up
+        (("2", "2", "2"), ("3", "3"), True),
+        (("2",), ("2", "2"), False),  # the first of these two may be the one that had begun
+        (("2",), ("2", "2", "2"), True),
+    ],
+)
+def test_listings_after_one_that_was_given_up_are_judged(
+    begun: tuple[str, ...], after: tuple[str, ...], *, is_judged: bool
+) -> None:
+    """A listing that shares its next cursor can be mistaken for it, and the next one can't."""
+    pages = [page(number, "tools/list", "", each, "a") for number, each in enumerate(begun, 1)]
+    again = [each for i, cursor in enumerate(after) for each in same_twice(10 + 2 * i, cursor)]
+    assert bool(certain([*in_a_row(*pages), *again], ("TOOL-19",))) is is_judged
+
+
+def test_listing_is_not_judged_once_an_earlier_one_goes_on() -> None:
+    begun = in_a_row(page(1, "tools/list", "", "2", "b"))
+    on = in_a_row(page(9, "tools/list", "2", "3", "c"))
+    first, second = same_twice(10, "x"), same_twice(20, "x")
+    assert certain([*begun, *first, *second], ("TOOL-19",))
+    assert not certain([*begun, *first[:2], *on, *first[2:], *second], ("TOOL-19",))
+
+
+UNKNOWN = {"jsonrpc": "2.0", "id": 90, "method": "tools/call", "params": {"name": "z"}}
+NOT_FOUND = {"jsonrpc": "2.0", "id": 90, "error": {"code": -32601, "message": "no"}}
+
+
+@pytest.mark.parametrize(
+    ("said", "is_judged"),
+    [
+        (in_a_row(page(1, "tools/list", "", "2", "a"), page(2, "tools/list", "2", "", "b")), True),
+        (in_a_row(page(1, "tools/list", "", "2", "a"), page(2, "tools/list", "2", "", "z")), False),
+        # Pages of two listings: the last one's are the tools.
+        (in_a_row(page(1, "tools/list", "", "2", "z"), page(2, "tools/list", "", "3", "a"),
+                  page(3, "tools/list", "2", "", "z"), page(4, "tools/list", "3", "", "b")), True),
+        (in_a_row(page(1, "tools/list", "", "2", "a"), page(2, "tools/list", "", "3", "z"),
+                  page(3, "tools/list", "2", "", "a"), page(4, "tools/list", "3", "", "b")), False),
+        (in_a_row(page(1, "tools/list", "", "2", "a"), page(2, "tools/list", "", "3", "a"),
+                  page(3, "tools/list", "2", "", "z")), False),  # the last one isn't complete
+        # The tools on the first page may be others now.
+        ([*in_a_row(page(1, "tools/list", "", "2", "z")), changed("tools"),
+          *in_a_row(page(2, "tools/list", "2", "", "b"))], False),
+    ],
+)  # fmt: skip
+def test_tools_are_those_of_one_listing(said: list[Sent], *, is_judged: bool) -> None:
+    assert bool(certain([*said, C(UNKNOWN), S(NOT_FOUND)], ("TOOL-17",))) is is_judged
+
+
 @pytest.mark.parametrize("failure", [{"code": -32603, "message": "no"}, None])
 def test_listing_after_one_whose_first_page_failed_is_judged(failure: Any) -> None:
     """The error ends the first listing. A request without any response does not."""
