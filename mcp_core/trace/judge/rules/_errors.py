@@ -267,15 +267,13 @@ def unknown_cursor_is_invalid_params(message: SeenMessage, state: ConversationSt
 @rule("PRM-4", on="error", sender=SERVER, methods=("prompts/get",), needs_history=True)
 def unknown_prompt_is_invalid_params(message: SeenMessage, state: ConversationState) -> Outcome:
     known, request = state.lists.complete.get("prompts/list"), message.request
-    if known is None or request is None:
-        return None
-    name, given = request.params.get("name"), request.params.get("arguments", {})
-    if not isinstance(name, str):
+    name = request.params.get("name") if request is not None else None
+    if known is None or not isinstance(name, str):
         return None
     if name not in known.names:
         return _unknown(message, state, f"the unknown prompt {show(name)}", (_INVALID_PARAMS,))
-    missing = known.required.get(name, frozenset()) - set(given if isinstance(given, dict) else ())
-    if not missing or not request.has_all_params:
+    missing = _missing_arguments(request, state)
+    if not missing:
         return None
     return _unknown(
         message, state, f"the missing argument {show(min(missing))}", (_INVALID_PARAMS,)
@@ -291,6 +289,29 @@ def unknown_level_is_invalid_params(message: SeenMessage, state: ConversationSta
     if declared is None or not declares(declared, ("logging",)):
         return None  # the error is about the method
     return _unknown(message, state, f"the unknown level {show(level)}", (_INVALID_PARAMS,))
+
+
+@rule("PRM-4", on="result", sender=SERVER, methods=("prompts/get",), needs_history=True)
+def prompt_needs_its_arguments(message: SeenMessage, state: ConversationState) -> Outcome:
+    request, missing = message.request, _missing_arguments(message.request, state)
+    if request is None or not missing or not is_complete(message):
+        return None
+    known = state.lists.complete["prompts/list"]
+    return RuleFailure(
+        f"a prompt is given without its required argument {show(min(missing))}",
+        (request.line,),
+        is_certain=state.lists.changed.get("prompts/list", 0) <= known.asked,
+    )
+
+
+def _missing_arguments(request: SeenRequest | None, state: ConversationState) -> frozenset[str]:
+    """Return the required arguments of a listed prompt that a request doesn't give."""
+    known = state.lists.complete.get("prompts/list")
+    if known is None or request is None or not request.has_all_params:
+        return frozenset()
+    name, given = request.params.get("name"), request.params.get("arguments", {})
+    required = known.required.get(name, frozenset()) if isinstance(name, str) else frozenset()
+    return required.difference(given if isinstance(given, dict) else ())
 
 
 @rule("COMP-4", on="error", sender=SERVER, methods=("completion/complete",), needs_history=True)

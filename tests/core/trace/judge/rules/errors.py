@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from tests.core.trace.judge.conversations import C, S, Sent, Start, ask, error, result
 from tests.core.trace.judge.rules.case import Case, case
+from tests.core.trace.judge.rules.lists import changed
 from tests.core.trace.judge.rules.messages import LIST, NOTHING, PING, SERVED, TEXT, discovered
 
 BEGIN: Final = Start("2025-11-25").messages()
@@ -206,6 +207,22 @@ CASES: Final[list[Case]] = [
         [*PROMPTS, C(ask(1, "prompts/get", name="p")), code(5)],
         [*PROMPTS, C(ask(1, "prompts/get", name="p")), code(-32602)],
         is_certain=False,
+    ),
+    *(
+        case(
+            "PRM-4",
+            "2025-11-25",
+            [*PROMPTS, *more, C(ask(1, "prompts/get", name="p")), S(result(1, messages=[]))],
+            [*PROMPTS, *more, C(ask(1, "prompts/get", name="p")), code(-32602)],
+            [
+                *BEGIN,
+                *PROMPTS,
+                C(ask(1, "prompts/get", name="p", arguments={"a": "1"})),
+                S(result(1, messages=[])),
+            ],
+            is_certain=not more,
+        )
+        for more in ([], [changed("prompts")])
     ),
     case(
         "LOG-5",
