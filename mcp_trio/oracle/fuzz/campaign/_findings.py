@@ -327,17 +327,16 @@ class Findings:
         """Give a finding whose case wasn't made small its cause, which can be another one's.
 
         It is the fault's if the case has one message, or if a row of a method, not of a tool, has
-        one possible cause. One request can be enough for what a burst shows.
+        one possible cause. A burst stays one: no play has shown that one request is enough.
         """
         fault = finding.fault
-        finding.likely, finding.cause = possible, possible[-1]
+        bursts = [each for each in possible if each.single != each]
+        finding.likely, finding.cause = possible, (bursts or possible)[-1]
         is_alone = not has_several_messages(fault, finding.case, self._tools)
         if is_alone or finding.cause.stands_alone:
             return
         is_of_method = fault.kind == "row" and finding.cause.scope == fault.method
         finding.is_unclear = not is_of_method or len({each.single for each in possible}) > 1
-        if not finding.is_unclear:
-            finding.cause = finding.cause.single
 
     def _find_same(self, finding: FuzzFinding) -> FuzzFinding | None:
         """Return the finding that has a cause in common with a further one, or None."""

@@ -599,12 +599,28 @@ def test_known_crash_of_an_sdk_is_clear_in_any_case() -> None:
     assert findings.wants(fault_of("crash"), calls("bar")), "another crash is another finding"
 
 
-def test_case_of_one_method_that_was_not_made_small_has_that_cause() -> None:
-    """A burst of a request can be one request. The next seed may send it alone."""
+@pytest.mark.parametrize(
+    ("steps", "shape"),
+    [
+        ([("request", "prompts/get", {"name": "p"}, "int")], "request"),
+        ([("burst", 3, "prompts/get", {"name": "p"})], "burst of request"),
+        (
+            [
+                ("burst", 3, "prompts/get", {"name": "p"}),
+                ("request", "prompts/get", {"name": "p"}, "int"),
+            ],
+            "burst of request",
+        ),
+    ],
+)
+def test_case_of_one_method_that_was_not_made_small_has_the_shape_of_what_was_sent(
+    steps: Case, shape: str
+) -> None:
+    """No play has shown that one request of a burst is enough, so no baseline hides that one."""
     fault = TargetFault(kind="row", row="PRM-4", method="prompts/get")
-    drawn: Case = [OPEN, ("call", "t", {}, ()), ("burst", 3, "prompts/get", {"name": "p"})]
+    drawn: Case = [OPEN, ("call", "t", {}, ()), *steps]
     findings = Findings()
     finding = found(fault, drawn)
     assert findings.add(finding)
-    assert finding.cause == Cause("PRM-4", "request", "prompts/get")
+    assert finding.cause == Cause("PRM-4", shape, "prompts/get")
     assert not finding.is_unclear
