@@ -207,6 +207,7 @@ class Server:
         self.conversations: list[Conversation] = []
         self.leak: list[bytes] = []
         self.echoed = 0
+        self.was_notified = False  # by a notification that names no revision
         self.lock = threading.RLock()
 
     def publish(self, method: str, params: Json) -> None:
@@ -386,6 +387,7 @@ class Conversation:
             revision = self.revision or "2026-07-28"
             sink.finish([error_response(revision, None, -32601, "Method not found")])
         params = message.get("params")
+        self.server.was_notified |= not isinstance(params, dict) or "_meta" not in params
         if message["method"] == "notifications/cancelled" and isinstance(params, dict):
             self._cancel(id_key(params.get("requestId")))
 
@@ -453,7 +455,8 @@ class Conversation:
             result = {"resultType": "complete", **result, "_meta": meta}
             if call.method in _CACHEABLE and result["resultType"] == "complete":
                 result |= _CACHE
-            if self.server.fault == "no-result-type":
+            is_changed = self.server.fault == "changed-by-notification" and self.server.was_notified
+            if is_changed or self.server.fault == "no-result-type":
                 del result["resultType"]
         return {"jsonrpc": "2.0", "id": call.id, "result": result}
 

@@ -76,12 +76,12 @@ FAULTS: Final[dict[str, Fault]] = {
     "long-error-messages": Fault(
         "The message of each error is JSON in several lines.", ("RPC-12",), within=100
     ),
-    "prompt-code": Fault("The error of an unknown prompt has the code 0.", ("PRM-4",), within=0),
+    "prompt-code": Fault("The error of an unknown prompt has the code 0.", ("PRM-4",), within=200),
     "resource-code": Fault(
         "There is no template, and the error of an unknown resource has the code 0.",
         ("RES-7",),
         revisions=span("2024-11-05", "2026-07-28"),
-        within=0,
+        within=200,
     ),
     "answers-notifications": Fault(
         "A notification has an error response without an id; over HTTP it has the status 200.",
@@ -183,6 +183,13 @@ FAULTS: Final[dict[str, Fault]] = {
     ),
     "no-result-type": Fault(
         "Results have no resultType.", ("RPC-30", "META-8"), revisions=span("2026-07-28"), within=50
+    ),
+    "changed-by-notification": Fault(
+        "After a notification without `_meta`, results have no resultType.",
+        ("RPC-30", "META-8"),
+        revisions=span("2026-07-28"),
+        transports=("stdio",),
+        within=100,
     ),
     "ignores-mcp-name": Fault(
         "The header Mcp-Name is not compared with the body.",

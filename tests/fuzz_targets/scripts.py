@@ -153,6 +153,13 @@ def call_echo(wire: ProcessConversation) -> None:
     wire.tool("echo", {"text": "x"})
 
 
+def notify_and_call(wire: ProcessConversation) -> None:
+    """Send a notification without `_meta` to a server whose revisions are known."""
+    wire.call("server/discover")
+    wire.notify("notifications/unknown")
+    wire.tool("echo", {"text": "x"})
+
+
 def list_tools(wire: ProcessConversation) -> None:
     wire.call("tools/list")
     wire.tool("echo", {"text": "x"})
@@ -313,6 +320,7 @@ SCRIPTS: Final[dict[str, Callable[[Any], None]]] = {
     "wrong-structured-content": call_add,
     "late-acknowledgement": listen,
     "no-result-type": call_echo,
+    "changed-by-notification": notify_and_call,
     "ignores-mcp-name": mistake_name,
     "ignores-mcp-param": mistake_argument,
     "accepts-unknown-session": end_session,

@@ -188,7 +188,7 @@ async def test_server_with_our_client_is_clean(
 
 
 def test_faults_name_rows_of_their_revisions() -> None:
-    assert len(FAULTS) == 43
+    assert len(FAULTS) == 44
     for name, fault in FAULTS.items():
         assert set(fault.transports) <= set(TRANSPORTS), name
         assert set(fault.revisions) <= set(REVISIONS), name

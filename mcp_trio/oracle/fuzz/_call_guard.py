@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INVENTED_METHODS",
+    "UNKNOWN_PROMPT",
     "UNKNOWN_TOOLS",
     "UNKNOWN_URI",
     "CallGuard",
@@ -37,6 +38,7 @@ __all__ = [
 UNKNOWN_TOOLS: Final = ("mcp-trio-fuzz-none", "", "a" * 300)
 # Methods in drawn cases that no extension defines either.
 INVENTED_METHODS: Final = ("acme/none", "a" * 200)
+UNKNOWN_PROMPT: Final = UNKNOWN_TOOLS[0]
 UNKNOWN_URI: Final = "mcp-trio-fuzz://none"
 # Shorter forms of them, and a text that is drawn in place of params.
 _INVENTED: Final = re.compile(r"mcp-trio-fuzz-none|a*|x")

@@ -380,10 +380,13 @@ class Campaign:
             self._count(outcome)
             self._watch_memory(session)
             self._watch_starts(session, case, outcome)
+            session.spent = session.spent or self._habits.spoils(case)
             await self._keep_session(session, key)
         for fault in outcome.faults:
             # Accepted faults come first: with --strict, a habit of the SDK fails the run.
-            if self._found.leaves_out(fault, case, before) or self._habits.explains(fault, case):
+            if self._found.leaves_out(fault, case, before):
+                continue
+            if self._habits.explains(fault, case, before):
                 continue
             self._agenda.add(
                 Sighting(fault=fault, case=case, before=before, earlier=session.played - 1)
@@ -542,7 +545,7 @@ class Campaign:
                     self._lose(sighting)
                     is_done = True
                     return
-                if await self._is_habit(fault, sighting.case):
+                if await self._is_habit(fault, sighting.case, sighting.before):
                     is_done = True
                     return
                 finding = await self._examiner.confirm(fault, sighting.case, sighting.before)
@@ -565,14 +568,14 @@ class Campaign:
                 else "it may need its time, or what is outside of the process, such as a file",
             )
 
-    async def _is_habit(self, fault: TargetFault, case: Case) -> bool:
+    async def _is_habit(self, fault: TargetFault, case: Case, before: Sequence[Case] = ()) -> bool:
         """Return True if a fault is a habit of the server's SDK."""
         async with self._habit_lock:
-            if self._habits.explains(fault, case):
+            if self._habits.explains(fault, case, before):
                 return True
             if self._found.find_flaky(fault, case) is not None:
                 return False
-            shown = await self._habits.examine(fault, case)
+            shown = await self._habits.examine(fault, case, before)
         if shown is not None and shown.seen == 1:  # else it is named already
             self._on_habit(shown)
         return shown is not None
@@ -615,7 +618,7 @@ class Campaign:
             else:
                 self._add_finding(held)
         for sighting in self._agenda.take_untried():
-            if self._habits.explains(sighting.fault, sighting.case):
+            if self._habits.explains(sighting.fault, sighting.case, sighting.before):
                 continue
             self.unexamined += not sighting.fault.is_advice
             self._add_unconfirmed(sighting, "the run has ended before it was played again")

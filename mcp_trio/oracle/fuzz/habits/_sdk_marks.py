@@ -23,6 +23,7 @@ __all__ = [
     "TYPESCRIPT",
     "ZOD_CURSOR",
     "find_marks",
+    "has_framework_mark",
     "list_method",
     "mark_steps",
     "zod_issues",
@@ -34,6 +35,9 @@ PYTHON_2: Final = "the official Python SDK 2.x"
 
 ZOD_CURSOR: Final = "the error of a wrong cursor is a list of zod's problems"
 
+# What FastMCP, and the SDKs' own class of that kind, name the schema of a function's arguments.
+_ARGUMENTS: Final = "Arguments"
+_FASTMCP: Final = ("fastmcp", "_fastmcp")
 _UNKNOWN: Final = "mcp-trio-fuzz/none"  # a method that no server has
 _LISTS: Final = {"tools": "tools/list", "prompts": "prompts/list", "resources": "resources/list"}
 _CURSOR: Final = 5  # no cursor: cursors are strings
@@ -77,6 +81,39 @@ def find_marks(lines: Iterable[TraceLine]) -> dict[str, frozenset[str]]:
     """Return the marks that a conversation with `mark_steps` shows, each with its SDKs."""
     evidence = _read_evidence(lines)
     return {name: sdks for name, (sdks, shows) in _MARKS.items() if shows(evidence)}
+
+
+def has_framework_mark(
+    tools: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]] = ()
+) -> bool:
+    """Return True if all lists are as those of FastMCP, or of the SDK's class of that kind.
+
+    Such a class finds prompts and resources itself. With the low-level server of the same SDK the
+    author's own code does, and writes the texts of its errors.
+
+    Args:
+        tools: the server's tools.
+        others: its prompts and resources.
+    """
+    entries = [*tools, *others]
+    if entries and all(_has_fastmcp_meta(each) for each in entries):
+        return True
+    titles = [_title_of(each) for each in tools]
+    return all(each.endswith(_ARGUMENTS) for each in titles) and any(
+        title == f"{tool.get('name')}{_ARGUMENTS}"
+        for title, tool in zip(titles, tools, strict=True)
+    )
+
+
+def _has_fastmcp_meta(entry: Mapping[str, Any]) -> bool:
+    meta = entry.get("_meta")
+    return isinstance(meta, dict) and any(isinstance(meta.get(each), dict) for each in _FASTMCP)
+
+
+def _title_of(tool: Mapping[str, Any]) -> str:
+    schema = tool.get("inputSchema")
+    title = schema.get("title") if isinstance(schema, dict) else None
+    return title if isinstance(title, str) else ""
 
 
 def zod_issues(text: Any) -> list[dict[str, Any]]:

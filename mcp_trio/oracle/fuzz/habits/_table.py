@@ -7,12 +7,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from mcp_trio.oracle.fuzz._call_guard import UNKNOWN_TOOLS, UNKNOWN_URI
-from mcp_trio.oracle.fuzz._session import UNANSWERED_MALFORMED, find_defect
+from mcp_trio.oracle.fuzz._call_guard import UNKNOWN_PROMPT, UNKNOWN_URI
+from mcp_trio.oracle.fuzz._session import META, UNANSWERED_MALFORMED, find_defect
 
 from ._sdk_marks import PYTHON_1, PYTHON_2, TYPESCRIPT, ZOD_CURSOR, zod_issues
 
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
 
     from mcp_core.trace import TraceLine
     from mcp_trio.oracle.fuzz._case import Step
+    from mcp_trio.oracle.fuzz._steps import OffersLike
 
 __all__ = [
     "HABITS",
     "Habit",
+    "ListedNames",
     "MessageExchange",
     "decoded",
     "read_exchange",
@@ -39,10 +42,49 @@ _FASTMCP_ISSUES: Final = "https://github.com/PrefectHQ/fastmcp/issues/"
 _PYTHON_ISSUE: Final = "https://github.com/modelcontextprotocol/python-sdk/pull/1872"
 _PYTHON_LOGGER: Final = "mcp.server.exception_handler"
 _LOG: Final = "notifications/message"
-# `{}` is the prompt's name. FastMCP has its own words before the text of the SDK.
-_UNKNOWN_PROMPT: Final = (
-    r"Unknown prompt: {}|(?:Error rendering prompt {}: )?Missing required arguments: \{'.*'\}"
+# Regular expressions, in which `{}` is the prompt's name or the URI, also in quotes. FastMCP has
+# words of its own before the text of the SDK.
+_UNKNOWN_PROMPT: Final = "Unknown prompt: {}"
+_MISSING_ARGUMENTS: Final = (
+    r"(?:Error rendering prompt {}: )?Missing required arguments: (?P<names>\{'.*'\})"
 )
+_UNKNOWN_RESOURCE: Final = "Unknown resource: {}"
+
+
+class ListedNames(NamedTuple):
+    """The names that a server lists. The author's code runs for them, and writes the errors.
+
+    Attributes:
+        prompts: the names of the prompts, each with its required arguments.
+        uris: the URIs of the resources.
+        has_templates: it lists templates, so that other URIs can be of one.
+    """
+
+    prompts: Mapping[str, frozenset[str]] = {}
+    uris: frozenset[str] = frozenset()
+    has_templates: bool = False
+
+    @classmethod
+    def of(cls, offers: OffersLike) -> ListedNames:
+        """Return what the server of these offers lists."""
+        return cls(
+            {
+                each["name"]: frozenset(_required(each.get("arguments")))
+                for each in offers.prompts
+                if isinstance(each.get("name"), str)
+            },
+            frozenset(each["uri"] for each in offers.resources if isinstance(each.get("uri"), str)),
+            bool(offers.templates),
+        )
+
+
+def _required(arguments: Any) -> list[str]:
+    return [
+        each["name"]
+        for each in (arguments if isinstance(arguments, list) else ())
+        if isinstance(each, dict) and each.get("required") is True
+        if isinstance(each.get("name"), str)
+    ]
 
 
 class MessageExchange(NamedTuple):
@@ -53,12 +95,14 @@ class MessageExchange(NamedTuple):
         received: the server's messages as JSON, in order.
         is_early: the message was sent before `initialize`.
         is_split: the message has a carriage return, which ends a line for some readers.
+        listed: what the server lists.
     """
 
     sent: Any
     received: Sequence[Any] = ()
     is_early: bool = False
     is_split: bool = False
+    listed: ListedNames = ListedNames()
 
 
 class SeenIn(NamedTuple):
@@ -81,12 +125,16 @@ class Habit(NamedTuple):
         sentence: what the server does.
         sdks: the SDKs, each with the versions in which it was seen.
         row: the requirement that a fault by this habit breaks.
-        holds: True for an exchange whose message has the reaction; it looks at `sent` and
-            `is_early` only.
+        holds: True for an exchange whose message has the reaction; it looks at `sent`, `is_early`
+            and `listed` only.
         reacts: True for an exchange with exactly this reaction.
         probe: the step that makes a server show it. A step `open` takes the place of the usual one.
         is_silence: the reaction is that there is no response.
         mark: the mark of an SDK that is the same as the habit, "" if none is.
+        lasts: the message changes how the process answers all later requests. Then `received` has
+            the response to the next `server/discover`, and `row` is no row of the faults.
+        is_of_framework: it is one of FastMCP, or of the SDK's class of that kind. With the SDK's
+            low-level server the author's code does the same.
     """
 
     name: str
@@ -98,6 +146,8 @@ class Habit(NamedTuple):
     probe: Step
     is_silence: bool = False
     mark: str = ""
+    lasts: bool = False
+    is_of_framework: bool = False
 
 
 # -- Predicates on the message ---------------------------------------------------------------------
@@ -141,16 +191,46 @@ def _has_object_params(exchange: MessageExchange) -> bool:
     return not (is_call and isinstance(params.get("arguments", {}), dict))
 
 
-def _names(method: str, name: str) -> Callable[[MessageExchange], bool]:
-    """Return the predicate of valid requests of a method that name something in their params."""
+def _named(message: Any, method: str, name: str) -> str | None:
+    """Return what a valid request of a method names in a param, None for other messages."""
+    if not _is_request(message) or find_defect(message)[0] or message["method"] != method:
+        return None
+    found = message.get("params", {}).get(name)
+    return found if isinstance(found, str) else None
 
-    def holds(exchange: MessageExchange) -> bool:
-        sent = exchange.sent
-        if not _is_request(sent) or find_defect(sent)[0] or sent["method"] != method:
-            return False
-        return isinstance(sent.get("params", {}).get(name), str)
 
-    return holds
+def _missing_arguments(exchange: MessageExchange, name: str) -> frozenset[str]:
+    """Return the required arguments of a listed prompt that a request doesn't give."""
+    given = exchange.sent["params"].get("arguments", {})
+    required = exchange.listed.prompts.get(name, frozenset())
+    return required.difference(given if isinstance(given, dict) else required)
+
+
+def _gets_no_prompt(exchange: MessageExchange) -> bool:
+    """Return True for a prompt that isn't listed, or whose required arguments aren't given."""
+    name = _named(exchange.sent, "prompts/get", "name")
+    if name is None:
+        return False
+    return name not in exchange.listed.prompts or bool(_missing_arguments(exchange, name))
+
+
+def _reads_no_resource(exchange: MessageExchange) -> bool:
+    """Return True for a resource that isn't listed, and can't be of a template."""
+    uri = _named(exchange.sent, "resources/read", "uri")
+    listed = exchange.listed
+    return uri is not None and uri not in listed.uris and not listed.has_templates
+
+
+def _names_no_revision(exchange: MessageExchange) -> bool:
+    """Return True for a request or notification without the `_meta` that names its revision."""
+    sent = exchange.sent
+    if not isinstance(sent, dict) or sent.get("jsonrpc") != "2.0":
+        return False
+    params = sent.get("params", {})
+    if not isinstance(sent.get("method"), str) or not isinstance(params, dict):
+        return False
+    meta = params.get("_meta", {})
+    return isinstance(meta, dict) and META + "protocolVersion" not in meta
 
 
 def _is_early_list(exchange: MessageExchange) -> bool:
@@ -202,24 +282,53 @@ def _has_zod_issues(exchange: MessageExchange) -> bool:
     return bool(issues) and all(each["path"][:1] == ["params"] for each in issues)
 
 
-def _has_code_0(sentence: str, name: str) -> Callable[[MessageExchange], bool]:
-    """Return the reaction of an error with code 0 and a text that the SDK itself has written.
+def _text_of_code_0(exchange: MessageExchange) -> str | None:
+    """Return the text of the one response, if it is an error with code 0 and without data."""
+    found = _responses(exchange)
+    error = found[0].get("error") if len(found) == 1 and isinstance(found[0], dict) else None
+    if not isinstance(error, dict) or error.keys() != {"code", "message"} or error["code"] != 0:
+        return None
+    return error["message"] if isinstance(error["message"], str) else None
 
-    `sentence` is a regular expression. `{}` in it is the value of the param `name`, also in quotes.
-    """
 
-    def reacts(exchange: MessageExchange) -> bool:
-        found = _responses(exchange)
-        error = found[0].get("error") if len(found) == 1 and isinstance(found[0], dict) else None
-        if not isinstance(error, dict) or error.keys() != {"code", "message"}:
-            return False
-        if error["code"] != 0 or not isinstance(error["message"], str):
-            return False
-        value = exchange.sent["params"][name]
-        values = "|".join(re.escape(each) for each in (value, repr(value)))
-        return re.fullmatch(sentence.replace("{}", f"(?:{values})"), error["message"]) is not None
+def _match(sentence: str, value: str, text: str) -> re.Match[str] | None:
+    """Return the match of a regular expression, in which `{}` is a value, also in quotes."""
+    values = "|".join(re.escape(each) for each in (value, repr(value)))
+    return re.fullmatch(sentence.replace("{}", f"(?:{values})"), text)
 
-    return reacts
+
+def _has_code_of_no_prompt(exchange: MessageExchange) -> bool:
+    """Return True for code 0 and the text that the SDK itself has written about a prompt."""
+    text, name = _text_of_code_0(exchange), str(exchange.sent["params"]["name"])
+    if text is None:
+        return False
+    if name not in exchange.listed.prompts:
+        return _match(_UNKNOWN_PROMPT, name, text) is not None
+    found = _match(_MISSING_ARGUMENTS, name, text)
+    if found is None:
+        return False
+    try:
+        names = ast.literal_eval(found["names"])
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return False
+    return bool(names == _missing_arguments(exchange, name))
+
+
+def _has_code_of_no_resource(exchange: MessageExchange) -> bool:
+    """Return True for code 0 and the text that the SDK itself has written about a resource."""
+    text = _text_of_code_0(exchange)
+    return text is not None and (
+        _match(_UNKNOWN_RESOURCE, str(exchange.sent["params"]["uri"]), text) is not None
+    )
+
+
+def _knows_no_method(exchange: MessageExchange) -> bool:
+    return [_code_of(each) for each in exchange.received] == [-32601]
+
+
+def _code_of(message: Any) -> Any:
+    error = message.get("error") if isinstance(message, dict) else None
+    return error.get("code") if isinstance(error, dict) else None
 
 
 def _has_early_result(exchange: MessageExchange) -> bool:
@@ -315,18 +424,31 @@ HABITS: Final = (
             PYTHON_2: SeenIn("mcp 2.3.0", _PYTHON_ISSUE),
         },
         row="PRM-4",
-        holds=_names("prompts/get", "name"),
-        reacts=_has_code_0(_UNKNOWN_PROMPT, "name"),
-        probe=("request", "prompts/get", {"name": UNKNOWN_TOOLS[0]}, "int"),
+        holds=_gets_no_prompt,
+        reacts=_has_code_of_no_prompt,
+        probe=("request", "prompts/get", {"name": UNKNOWN_PROMPT}, "int"),
+        is_of_framework=True,
     ),
     Habit(
         name="resource-code",
         sentence="the error of an unknown resource has the code 0",
         sdks={PYTHON_1: SeenIn("mcp 1.20.0 to 1.30.0", _PYTHON_ISSUE)},
         row="RES-7",
-        holds=_names("resources/read", "uri"),
-        reacts=_has_code_0("Unknown resource: {}", "uri"),
+        holds=_reads_no_resource,
+        reacts=_has_code_of_no_resource,
         probe=("request", "resources/read", {"uri": UNKNOWN_URI}, "int"),
+        is_of_framework=True,
+    ),
+    Habit(
+        name="keeps-old-revision",
+        sentence="a message without `_meta`, such as a notification, makes the process speak an"
+        " older revision from then on, unless a request other than server/discover came before it",
+        sdks={TYPESCRIPT: SeenIn("server 2.4.0")},
+        row="VER-7",
+        holds=_names_no_revision,
+        reacts=_knows_no_method,
+        probe=("notify", "notifications/acme", {}),
+        lasts=True,
     ),
 )
 

@@ -2,13 +2,18 @@
 
 A fault is pardoned as a habit only if, on fresh processes of this run,
 
-1. the server shows two further marks of an SDK that has the habit, and no mark that it hasn't,
+1. the server shows two further marks of an SDK that has the habit, and no mark that it hasn't; for
+   a habit of FastMCP, or of the SDK's class of that kind, its lists show that too,
 2. the habit's own probe shows it,
 3. the one message of the case for which the habit's predicate holds brings exactly its reaction,
    and the server answers the next request.
 
 Once a habit was shown, further faults by it are only counted, and the player doesn't wait for the
 responses that it takes away.
+
+A habit that lasts changes what the process answers to all later requests, in later cases too. It
+pardons a row's faults only if the case shows one after such a message, and not without it. Once it
+was shown, no further case shares a process with such a message.
 """
 
 from __future__ import annotations
@@ -19,11 +24,12 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 from msgspec import Struct, field
 
+from mcp_core.trace import ROWS
 from mcp_trio.oracle.fuzz._case import own_step
 from mcp_trio.oracle.fuzz._session import dialect_of
 
-from ._sdk_marks import find_marks, list_method, mark_steps
-from ._table import HABITS, MessageExchange, decoded, read_exchange, sent_by
+from ._sdk_marks import find_marks, has_framework_mark, list_method, mark_steps
+from ._table import HABITS, ListedNames, MessageExchange, decoded, read_exchange, sent_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +37,7 @@ if TYPE_CHECKING:
     from mcp_trio.oracle.fuzz._case import Case, Step
     from mcp_trio.oracle.fuzz._play import FreshPlays
     from mcp_trio.oracle.fuzz._session import TargetFault
-    from mcp_trio.oracle.fuzz._steps import CaseChoices
+    from mcp_trio.oracle.fuzz._steps import CaseChoices, OffersLike
 
     from ._table import Habit
 
@@ -41,6 +47,8 @@ MARKS: Final = 2  # further marks of an SDK that has the habit
 TRIES: Final = 3  # conversations in which a server may show its marks
 MAX_METHODS: Final = 20  # that a habit names
 _SHOWN: Final = 80  # characters of a method
+_DISCOVER: Final = "server/discover"
+_DISCOVERED: Final = ("page", _DISCOVER, "first")
 # Seconds for a response. The marks and the next response say more than a longer wait.
 PROBE_TIMEOUT: Final = 0.5
 
@@ -104,37 +112,73 @@ class HabitWatch:
         self._plays = plays
         self._choices = choices
         self._table = list(table)  # without those that were shown, or that the server hasn't
+        self._listed = ListedNames()
+        if table:  # for a client it is empty
+            self._take_offers(choices.offers)
         self._lock = trio.Lock()
+        self._explained: set[tuple[str, str]] = set()  # habits that last, and rows of their faults
         self._marks: dict[str, dict[str, frozenset[str]]] = {}  # by revision
         self._tries: Counter[str] = Counter()  # to find them, by revision
 
+    def _take_offers(self, offers: OffersLike) -> None:
+        self._listed = ListedNames.of(offers)
+        others = (*offers.prompts, *offers.resources, *offers.templates)
+        if not has_framework_mark(offers.tools, others):
+            self._table = [each for each in self._table if not each.is_of_framework]
+
     def drops(self, message: Mapping[str, Any]) -> bool:
         """Return True if a habit that was shown takes away the response to a request."""
-        exchange = MessageExchange(message)
+        exchange = MessageExchange(message, listed=self._listed)
         return any(each.habit.is_silence and each.habit.holds(exchange) for each in self.shown)
 
-    def explains(self, fault: TargetFault, case: Case) -> bool:
-        """Return True if a habit that was shown explains a fault of `case`. It is counted."""
-        for each in self.shown:
-            if _step_of(each.habit, fault, case) is not None:
-                each.count(fault)
-                return True
-        return False
+    def explains(self, fault: TargetFault, case: Case, before: Sequence[Case] = ()) -> bool:
+        """Return True if a habit that was shown explains a fault of `case`. It is counted.
 
-    async def examine(self, fault: TargetFault, case: Case) -> ShownHabit | None:
+        `before` are the cases that its session has played before it.
+        """
+        found = self._find_shown(fault, case, before)
+        if found is not None:
+            found.count(fault)
+        return found is not None
+
+    def _find_shown(
+        self, fault: TargetFault, case: Case, before: Sequence[Case]
+    ) -> ShownHabit | None:
+        for each in self.shown:
+            if self._step_of(each.habit, fault, case) is not None:
+                return each
+            is_known = (each.habit.name, fault.row) in self._explained
+            if is_known and self._is_changed(each.habit, fault, [*before, case]):
+                return each
+        return None
+
+    def spoils(self, case: Case) -> bool:
+        """Return True if `case` has a message after which its process answers otherwise."""
+        return any(
+            each.habit.lasts and _is_modern(case) and self._changes(each.habit, step)
+            for each in self.shown
+            for step in map(own_step, case)
+        )
+
+    async def examine(
+        self, fault: TargetFault, case: Case, before: Sequence[Case] = ()
+    ) -> ShownHabit | None:
         """Return the habit that explains a fault of `case`, counted, or None.
 
         Raises:
             ConnectFailed: the target doesn't start.
         """
         async with self._lock:  # another task may find the same habit
-            if self.explains(fault, case):
-                return next(each for each in self.shown if _step_of(each.habit, fault, case))
-            return await self._examine(fault, case)
+            shown = self._find_shown(fault, case, before)
+            shown = shown or await self._examine(fault, case)
+            shown = shown or await self._examine_lasting(fault, case, before)
+            if shown is not None:
+                shown.count(fault)
+            return shown
 
     async def _examine(self, fault: TargetFault, case: Case) -> ShownHabit | None:
         for habit in tuple(self._table):
-            step = _step_of(habit, fault, case)
+            step = self._step_of(habit, fault, case)
             if step is None:
                 continue
             revision = str(case[0][1])
@@ -145,11 +189,94 @@ class HabitWatch:
             found = await self._play(habit, step, revision)
             if found is not None:
                 self._table.remove(habit)
-                shown = ShownHabit(habit=habit, sdk=sdk, marks=marks, case=found, level=fault.level)
-                shown.count(fault)
-                self.shown.append(shown)
-                return shown
+                return self._show(habit, sdk, marks, found, fault.level)
         return None
+
+    def _show(self, habit: Habit, sdk: str, marks: list[str], case: Case, level: str) -> ShownHabit:
+        shown = ShownHabit(habit=habit, sdk=sdk, marks=marks, case=case, level=level)
+        self.shown.append(shown)
+        return shown
+
+    async def _examine_lasting(
+        self, fault: TargetFault, case: Case, before: Sequence[Case]
+    ) -> ShownHabit | None:
+        """Return the habit that lasts and explains a fault, by plays with and without its message.
+
+        Raises:
+            ConnectFailed: the target doesn't start.
+        """
+        cases = [*before, case]
+        for each in self.shown:
+            is_possible = each.habit.lasts and self._is_changed(each.habit, fault, cases)
+            if is_possible and await self._needs_message(each.habit, fault, case):
+                self._explained.add((each.habit.name, fault.row))
+                return each
+        for habit in [each for each in self._table if each.lasts]:
+            if not self._is_changed(habit, fault, cases):
+                continue
+            revision = str(case[0][1])
+            sdk, marks = await self._find_sdk(habit, revision)
+            probed = [*_opening(revision), habit.probe, _DISCOVERED]
+            if not sdk or not await self._answers_otherwise(habit, probed):
+                self._table.remove(habit)
+            elif await self._needs_message(habit, fault, case):
+                self._table.remove(habit)
+                self._explained.add((habit.name, fault.row))
+                return self._show(habit, sdk, marks, probed, ROWS[habit.row].level)
+        return None
+
+    def _changes(self, habit: Habit, step: Step) -> bool:
+        """Return True if a step sends the message of a habit that lasts.
+
+        The player's requests have the `_meta` of their revision, unless a step leaves it out.
+        """
+        if step[0] in ("cancel", "progress"):
+            return True  # the player's notifications have none
+        if step[0] == "request" and step[4:5] != ("absent",):
+            return False
+        if step[0] not in ("request", "notify", "mutate", "damage"):
+            return False
+        exchange = sent_by(step)
+        return exchange is not None and habit.holds(exchange)
+
+    def _is_changed(self, habit: Habit, fault: TargetFault, cases: Sequence[Case]) -> bool:
+        """Return True if a fault of the last case can come from a message of a habit that lasts."""
+        if fault.kind != "row" or not _is_modern(cases[-1]):
+            return False
+        return any(self._changes(habit, own_step(step)) for case in cases for step in case)
+
+    async def _answers_otherwise(self, habit: Habit, probed: Case) -> bool:
+        """Return True if `server/discover` is answered otherwise after a habit's probe."""
+        outcome = await self._plays.play(probed, probes=False)
+        asked: list[Any] = []
+        received: list[Any] = []
+        for line in outcome.lines:
+            message = decoded(line.raw or "")
+            if not isinstance(message, dict):
+                continue
+            if line.sender == "client" and message.get("method") == _DISCOVER:
+                asked.append(message.get("id"))
+            elif line.sender == "server" and message.get("id") in asked:
+                received.append(message)
+        sent = sent_by(habit.probe)
+        if len(received) != 2 or "result" not in received[0] or sent is None:
+            return False
+        return habit.reacts(sent._replace(received=received[1:]))
+
+    async def _needs_message(self, habit: Habit, fault: TargetFault, case: Case) -> bool:
+        """Return True if a case shows a fault after the message of a habit, and not without it."""
+        opening: Case = [case[0], _DISCOVERED]
+        rest = [step for step in case[1:] if not self._changes(habit, own_step(step))]
+        if await self._shows([*opening, *rest], fault):
+            return False
+        for steps in ([habit.probe, *rest], case[1:]):
+            if await self._shows([*opening, *steps], fault):
+                return True
+        return False
+
+    async def _shows(self, case: Case, fault: TargetFault) -> bool:
+        outcome = await self._plays.play(case)
+        return any(each.cause == fault.cause for each in outcome.faults)
 
     async def _find_sdk(self, habit: Habit, revision: str) -> tuple[str, list[str]]:
         """Return the SDK of the habit whose marks the server has, and the marks; "" if none."""
@@ -181,11 +308,38 @@ class HabitWatch:
             outcome = await self._plays.play(case, timeout)
             if any(each.kind == "crash" for each in outcome.faults):
                 return None
-            exchange = read_exchange(outcome.lines)
+            exchange = self._listed_exchange(read_exchange(outcome.lines))
             is_alive = all(each.kind == "row" for each in outcome.faults)
             if exchange is not None and is_alive and habit.holds(exchange):
                 return case if habit.reacts(exchange) else None
         return None
+
+    def _step_of(self, habit: Habit, fault: TargetFault, case: Case) -> Step | None:
+        """Return the step of a case by which a habit explains its fault, or None."""
+        if fault.kind != "row" or fault.row != habit.row or fault.cases_back or habit.lasts:
+            return None
+        if not case or case[0][0] != "open" or len(case[0]) < 2:
+            return None
+        request = decoded(fault.sent) if fault.sent else None
+        received = [decoded(fault.received)] if fault.received else None
+        for step in map(_single, map(own_step, case)):
+            exchange = self._listed_exchange(sent_by(step))
+            if exchange is None or not habit.holds(exchange):
+                continue
+            if request is not None:
+                # The request itself counts, and the step is one that has sent such a request.
+                sent = exchange.sent
+                if not isinstance(sent, dict) or sent.get("method") != request.get("method"):
+                    continue
+                exchange = exchange._replace(sent=request)
+            if not habit.holds(exchange):
+                continue
+            if received is None or habit.reacts(exchange._replace(received=received)):
+                return step
+        return None
+
+    def _listed_exchange(self, exchange: MessageExchange | None) -> MessageExchange | None:
+        return None if exchange is None else exchange._replace(listed=self._listed)
 
     def _offered(self, step: Step, revision: str) -> Step:
         """Return a probe for a list that the server has."""
@@ -198,12 +352,19 @@ class HabitWatch:
         return self._choices.offers.capabilities.get(revision, {})
 
 
+def _is_modern(case: Case) -> bool:
+    """Return True for a case of a revision without a handshake."""
+    if not case or case[0][0] != "open" or len(case[0]) < 2:
+        return False
+    return not dialect_of(str(case[0][1])).stateful
+
+
 def _opening(revision: str) -> list[Step]:
     """Return the steps after which the process has started, and the conversation is open."""
     # A server that is offered nothing asks less, and so says less that is no reaction.
     steps: list[Step] = [("open", revision, "whole", "none")]
     if not dialect_of(revision).stateful:
-        steps.append(("page", "server/discover", "first"))
+        steps.append(_DISCOVERED)
     return steps
 
 
@@ -212,28 +373,3 @@ def _single(step: Step) -> Step:
     if step[0] == "burst" and len(step) > 2:
         return ("request", *step[2:4], "int") if len(step) > 3 else ("request", step[2])
     return step
-
-
-def _step_of(habit: Habit, fault: TargetFault, case: Case) -> Step | None:
-    """Return the step of a case by which a habit explains its fault, or None."""
-    if fault.kind != "row" or fault.row != habit.row or fault.cases_back:
-        return None
-    if not case or case[0][0] != "open" or len(case[0]) < 2:
-        return None
-    request = decoded(fault.sent) if fault.sent else None
-    received = [decoded(fault.received)] if fault.received else None
-    for step in map(_single, map(own_step, case)):
-        exchange = sent_by(step)
-        if exchange is None or not habit.holds(exchange):
-            continue
-        if request is not None:
-            # The request itself counts, and the step is one that has sent such a request.
-            sent = exchange.sent
-            if not isinstance(sent, dict) or sent.get("method") != request.get("method"):
-                continue
-            exchange = exchange._replace(sent=request)
-        if not habit.holds(exchange):
-            continue
-        if received is None or habit.reacts(exchange._replace(received=received)):
-            return step
-    return None

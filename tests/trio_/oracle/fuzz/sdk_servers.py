@@ -12,10 +12,10 @@ import trio
 
 from mcp_core.trace import TraceLine
 
-from .memory_target import INFO, OLD, MemorySession, MemoryTarget
+from .memory_target import INFO, META, NEW, OLD, MemorySession, MemoryTarget
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     Json = dict[str, Any]
 
@@ -96,6 +96,55 @@ def python_2(message: Any) -> Iterator[Json]:
         yield {**reply, "error": INVALID}
     else:
         yield {**reply, "result": _result(message, TOOLS, {})}
+
+
+_HINTS = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+_DISCOVERED: Json = {
+    "supportedVersions": [NEW],
+    "capabilities": {"tools": {}},
+    "_meta": {META + "serverInfo": INFO},
+}
+
+
+class TypeScript2:
+    """A server of the TypeScript SDK 2.x, which speaks two generations of revisions.
+
+    A message without the `_meta` of 2026-07-28 makes a process speak the older ones, unless a
+    request other than `server/discover` came before it.
+
+    Attributes:
+        is_mended: it takes each message by itself.
+        tools: its tools, in 2026-07-28.
+    """
+
+    def __init__(
+        self, *, is_mended: bool = False, tools: Sequence[Json] = tuple(TYPESCRIPT_TOOLS)
+    ) -> None:
+        self.is_mended = is_mended
+        self.tools = tools
+        self._modern: dict[int, bool] = {}  # which starts have decided
+
+    def __call__(self, message: Any, start: int) -> Iterator[Json]:
+        """Yield what the server of a start sends for a message."""
+        params = message.get("params") if isinstance(message, dict) else None
+        meta = params.get("_meta") if isinstance(params, dict) else None
+        is_modern = isinstance(meta, dict) and META + "protocolVersion" in meta
+        if not self.is_mended and start in self._modern:
+            is_modern = self._modern[start]
+        elif not is_modern or (_is_request(message) and message["method"] != "server/discover"):
+            self._modern[start] = is_modern
+        yield from self._answers(message) if is_modern else typescript(message)
+
+    def _answers(self, message: Json) -> Iterator[Json]:
+        found: Json = {"server/discover": _DISCOVERED, "tools/list": {"tools": list(self.tools)}}
+        if not _is_request(message):
+            return
+        method, params = message["method"], message["params"]
+        if method in found and isinstance(params.get("cursor", ""), str):
+            result = {**found[method], **_HINTS}
+            yield {"result": result, "jsonrpc": "2.0", "id": message["id"]}
+        else:
+            yield from typescript(message)
 
 
 SDKS = {"typescript": typescript, "python 1": python_1, "python 2": python_2}

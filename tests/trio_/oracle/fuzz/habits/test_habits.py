@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from mcp_core.trace import ROWS, TraceLine
 from mcp_trio.cli.oracle._fuzz import FuzzOptions, status_of
@@ -27,22 +28,26 @@ from mcp_trio.oracle.fuzz.habits._sdk_marks import (
     PYTHON_2,
     TYPESCRIPT,
     find_marks,
+    has_framework_mark,
     zod_issues,
 )
 from mcp_trio.oracle.fuzz.habits._table import (
     HABITS,
+    ListedNames,
     MessageExchange,
     read_exchange,
     sent_by,
 )
 from mcp_trio.oracle.fuzz.habits._watch import HabitWatch
-from tests.trio_.oracle.fuzz.memory_target import OLD, played
+from tests.trio_.oracle.fuzz.memory_target import META as PREFIX
+from tests.trio_.oracle.fuzz.memory_target import NEW, OLD, played
 from tests.trio_.oracle.fuzz.sdk_servers import (
     ISSUES,
     LOG,
     SDKS,
     Raw,
     ReadingTarget,
+    TypeScript2,
     python_1,
     python_2,
     typescript,
@@ -58,6 +63,7 @@ if TYPE_CHECKING:
 OPEN = ("open", OLD, "whole", "all")
 REQUEST = {"jsonrpc": "2.0", "id": 7, "method": "tools/list"}
 CALL = {"name": "greet", "arguments": {}}
+NAMES_REVISION = PREFIX + "protocolVersion"
 NAMES = {"typescript": TYPESCRIPT, "python 1": PYTHON_1, "python 2": PYTHON_2}
 
 
@@ -130,7 +136,8 @@ def test_table_names_rows_and_probes() -> None:
     ],
 )  # fmt: skip
 def test_habit_holds_for_messages(sent: Any, names: set[str]) -> None:
-    assert {each.name for each in HABITS if each.holds(MessageExchange(sent))} == names
+    found = {each.name for each in HABITS if each.holds(MessageExchange(sent)) and not each.lasts}
+    assert found == names
 
 
 @pytest.mark.parametrize(
@@ -178,18 +185,76 @@ PROMPT_REQUEST = {**REQUEST, "method": "prompts/get", "params": {"name": "a.c", 
 RESOURCE_REQUEST = {**REQUEST, "method": "resources/read", "params": {"uri": "a://b"}}
 
 
+LISTED = ListedNames({"a.c": frozenset({"topic", "tone"})})
+GIVES_ONE = {**REQUEST, "method": "prompts/get"}
+GIVES_ONE["params"] = {"name": "a.c", "arguments": {"tone": "kind"}}
+MISSES_BOTH = {**PROMPT_REQUEST, "params": {"name": "a.c"}}
+
+
+@pytest.mark.parametrize(
+    ("sent", "text", "reacts"),
+    [
+        (GIVES_ONE, "Missing required arguments: {'topic'}", True),
+        (GIVES_ONE, "Error rendering prompt 'a.c': Missing required arguments: {'topic'}", True),
+        (MISSES_BOTH, "Missing required arguments: {'tone', 'topic'}", True),
+        (MISSES_BOTH, "Missing required arguments: {'topic'}", False),
+        (GIVES_ONE, "Missing required arguments: {'other'}", False),
+        (GIVES_ONE, "Missing required arguments: {'topic': 1}", False),
+        (GIVES_ONE, "Missing required arguments: {'" + "[" * 9_000 + "'}", False),
+        # It is listed, so that the words are the author's.
+        (GIVES_ONE, "Unknown prompt: a.c", False),
+        (MISSES_BOTH, "Unknown prompt: 'a.c'", False),
+    ],
+)
+def test_missing_argument_of_a_listed_prompt_is_named_by_the_sdk(
+    sent: dict[str, Any], text: str, reacts: bool
+) -> None:
+    habit = next(each for each in HABITS if each.name == "prompt-code")
+    received = {"jsonrpc": "2.0", "id": 7, "error": {"code": 0, "message": text}}
+    exchange = MessageExchange(sent, [received], listed=LISTED)
+    assert habit.holds(exchange)
+    assert habit.reacts(exchange) is reacts
+
+
+@pytest.mark.parametrize(
+    ("name", "sent", "listed", "holds"),
+    [
+        ("prompt-code", PROMPT_REQUEST, ListedNames(), True),
+        ("prompt-code", PROMPT_REQUEST, ListedNames({"a.c": frozenset()}), False),
+        ("prompt-code", PROMPT_REQUEST, ListedNames({"other": frozenset()}), True),
+        ("prompt-code", PROMPT_REQUEST, LISTED, True),
+        ("resource-code", RESOURCE_REQUEST, ListedNames(), True),
+        ("resource-code", RESOURCE_REQUEST, ListedNames(uris=frozenset({"a://b"})), False),
+        ("resource-code", RESOURCE_REQUEST, ListedNames(has_templates=True), False),
+    ],
+)
+def test_habit_never_holds_for_what_the_server_lists(
+    name: str, sent: dict[str, Any], listed: ListedNames, holds: bool
+) -> None:
+    """The author's code runs for it, and can raise an error with any words."""
+    habit = next(each for each in HABITS if each.name == name)
+    assert habit.holds(MessageExchange(sent, listed=listed)) is holds
+
+
+def test_listed_entries_of_any_shape_are_read() -> None:
+    arguments = [{"name": "b", "required": True}, {"name": 5, "required": True}, {"name": "c"}, 5]
+    entry = {"name": "a", "arguments": arguments}
+    offers = Offers(
+        prompts=[entry, {"name": 5}, {"name": "d", "arguments": 5}, {}],
+        resources=[{"uri": "a://b"}, {"uri": 5}, {}],
+    )
+    listed = ListedNames.of(offers)
+    assert listed.prompts == {"a": {"b"}, "d": frozenset()}
+    assert listed.uris == {"a://b"}
+
+
 @pytest.mark.parametrize(
     ("name", "code", "text", "reacts"),
     [
         ("prompt-code", 0, "Unknown prompt: a.c", True),
         ("prompt-code", 0, "Unknown prompt: 'a.c'", True),
-        ("prompt-code", 0, "Missing required arguments: {'topic'}", True),
-        (
-            "prompt-code",
-            0,
-            "Error rendering prompt 'a.c': Missing required arguments: {'topic'}",
-            True,
-        ),
+        # It isn't listed.
+        ("prompt-code", 0, "Missing required arguments: {'topic'}", False),
         ("prompt-code", -32603, "Unknown prompt: a.c", False),
         ("prompt-code", 0, "Unknown prompt: abc", False),
         ("prompt-code", 0, "no such topic", False),
@@ -422,6 +487,159 @@ async def test_habit_that_two_tasks_find_at_once_is_one(autojump_clock: object) 
     assert target.starts == 3
 
 
+def python_1_prompts(message: Any) -> Iterator[dict[str, Any]]:
+    """Yield what a server of the Python SDK 1.x with prompts and resources sends."""
+    method = message.get("method") if isinstance(message, dict) else None
+    params = message.get("params", {}) if _is_numbered(message) else {}
+    reply = {"jsonrpc": "2.0", "id": message.get("id")} if isinstance(message, dict) else {}
+    name = params.get("name", params.get("uri")) if isinstance(params, dict) else None
+    if method == "prompts/list":
+        yield {**reply, "result": {"prompts": [{"name": "plan"}]}}
+    elif method == "resources/list":
+        yield {**reply, "result": {"resources": [{"name": "note", "uri": "note://a"}]}}
+    elif method == "resources/templates/list":
+        yield {**reply, "result": {"resourceTemplates": []}}
+    elif method in ("prompts/get", "resources/read"):
+        what = "prompt" if method == "prompts/get" else "resource"
+        yield {**reply, "error": {"code": 0, "message": f"Unknown {what}: {name}"}}
+    else:
+        for each in python_1(message):
+            if method == "initialize":
+                each["result"]["capabilities"] |= {"prompts": {}, "resources": {}}
+            yield each
+
+
+def played_lists(title: str, *cases: Case) -> Campaign:
+    """Play cases against a server of the SDK with a tool whose schema has a title."""
+    offers = Offers(
+        revisions=[OLD],
+        tools=[tool("greet", title)],
+        prompts=[{"name": "plan"}],
+        resources=[{"name": "note", "uri": "note://a"}],
+        capabilities={OLD: {"tools": {}, "prompts": {}, "resources": {}}},
+    )
+    target = ReadingTarget(python_1_prompts)
+    options = CampaignOptions(seconds=None, shrinks=False)
+    run = Campaign(target, None, CaseChoices(offers, []), options)
+    trio.run(run.run, cases, clock=MockClock(autojump_threshold=0))
+    return run
+
+
+LISTED_PROMPT: Case = [*PROMPT[:-1], ("request", "prompts/get", {"name": "plan"}, "int")]
+LISTED_RESOURCE: Case = [*RESOURCE[:-1], ("request", "resources/read", {"uri": "note://a"}, "int")]
+
+
+@pytest.mark.parametrize(
+    ("title", "case", "habit", "rows"),
+    [
+        ("greetArguments", PROMPT, "prompt-code", []),
+        ("greetArguments", RESOURCE, "resource-code", []),
+        # With the low-level server of the SDK these words are the author's.
+        ("Greet", PROMPT, "", ["PRM-4"]),
+        ("Greet", RESOURCE, "", ["RES-7"]),
+        # So they are for what is listed. The judge has no rule about these errors.
+        ("greetArguments", LISTED_PROMPT, "", []),
+        ("greetArguments", LISTED_RESOURCE, "", []),
+    ],
+)
+def test_words_of_the_author_are_no_habit(
+    title: str, case: Case, habit: str, rows: list[str]
+) -> None:
+    run = played_lists(title, case)
+    assert habits_of(run) == habit.split()
+    assert [each.fault.row for each in run.findings] == rows
+
+
+# -- A habit that lasts ---------------------------------------------------------------------------
+
+MODERN: Step = ("open", NEW, "whole", "all")
+NOTIFIED: Case = [MODERN, ("notify", "notifications/acme", {})]
+LISTED_TOOLS: Case = [MODERN, ("request", "tools/list", {}, "int")]
+
+
+def played_2(answers: Callable[[Any, int], Iterator[Any]], *cases: Case) -> Campaign:
+    target = ReadingTarget(typescript)
+    target.answers = answers
+    return played(target, *cases, shrinks=False, capabilities=("tools",))
+
+
+@pytest.mark.parametrize(
+    ("message", "holds"),
+    [
+        ({"jsonrpc": "2.0", "method": "notifications/acme"}, True),
+        ({"jsonrpc": "2.0", "method": "notifications/acme", "params": {"_meta": {}}}, True),
+        ({"jsonrpc": "2.0", "method": "a", "params": {"_meta": 5}}, False),
+        ({"jsonrpc": "2.0", "method": "a", "params": []}, False),
+        ({"jsonrpc": "2.0", "method": 5}, False),
+        ({"method": "a"}, False),
+        ({**REQUEST, "params": {"_meta": {NAMES_REVISION: NEW}}}, False),
+        (REQUEST, True),
+        ([], False),
+        (None, False),
+    ],
+)
+def test_message_names_its_revision_in_its_meta(message: Any, *, holds: bool) -> None:
+    habit = next(each for each in HABITS if each.lasts)
+    assert habit.holds(MessageExchange(message)) is holds
+
+
+@pytest.mark.parametrize(
+    "changing",
+    [
+        NOTIFIED,
+        [MODERN, ("cancel", -1)],
+        [MODERN, ("request", "tools/list", {}, "int", "absent"), ("wait",)],
+        [MODERN, ("mutate", '{"jsonrpc":"2.0","method":"notifications/acme"}')],
+    ],
+)
+def test_habit_that_lasts_is_reported_once_for_all_later_cases(changing: Case) -> None:
+    """The first case only discovers: with a request the process would have decided."""
+    run = played_2(TypeScript2(), [MODERN], changing, LISTED_TOOLS, [*changing, *LISTED_TOOLS[1:]])
+    assert run.findings == []
+    assert habits_of(run) == ["keeps-old-revision"]
+    assert not run.unconfirmed
+    assert run.habits[0].seen >= 4
+    assert run.habits[0].sdk == TYPESCRIPT
+
+
+def test_process_that_a_habit_has_changed_gets_no_further_case() -> None:
+    """Once the habit was shown, only the cases with its message show it: one fault each."""
+    run = played_2(TypeScript2(), *[[MODERN], NOTIFIED, LISTED_TOOLS] * 3)
+    more = played_2(TypeScript2(), *[[MODERN], NOTIFIED, LISTED_TOOLS] * 9)
+    assert habits_of(run) == ["keeps-old-revision"]
+    assert more.habits[0].seen - run.habits[0].seen <= 6
+
+
+def test_fault_of_the_author_after_a_habit_that_lasts_is_a_finding() -> None:
+    """The case shows it without the message, too."""
+    server = TypeScript2(tools=[{"description": "It has no name."}])
+    run = played_2(server, [MODERN], NOTIFIED, [*NOTIFIED, *LISTED_TOOLS[1:]], LISTED_TOOLS)
+    assert "TOOL-2" in [each.fault.row for each in run.findings]
+
+
+def author_2(message: Any, start: int, server: TypeScript2) -> Iterator[Any]:
+    """Yield what a server without an SDK sends that does the same."""
+    for each in server(message, start):
+        error = each.get("error")
+        yield {**each, "error": {**error, "message": "no"}} if error else each
+
+
+def test_server_of_an_author_that_speaks_an_older_revision_after_a_notification_is_a_finding() -> (
+    None
+):
+    """A replay of the earlier cases has the request that the player sends after each of them."""
+    server = TypeScript2()
+    run = played_2(lambda message, start: author_2(message, start, server),
+                   [MODERN], NOTIFIED, LISTED_TOOLS)  # fmt: skip
+    assert run.habits == []
+    assert {"RPC-30", "VER-3"} & {each.fault.row for each in run.findings if each.is_failure}
+
+
+def test_mended_sdk_has_no_habit_that_lasts() -> None:
+    run = played_2(TypeScript2(is_mended=True), [MODERN], NOTIFIED, LISTED_TOOLS)
+    assert (run.findings, run.habits) == ([], [])
+
+
 # -- What isn't pardoned ---------------------------------------------------------------------------
 
 
@@ -592,6 +810,37 @@ def test_marks_of_a_server_without_an_sdk_are_none() -> None:
     assert find_marks(lines(5, None, {"id": []}, {"id": 1, "result": {}}, sides="scss")) == {}
 
 
+def tool(name: str, title: Any, **members: Any) -> dict[str, Any]:
+    return {"name": name, "inputSchema": {"type": "object", "title": title}, **members}
+
+
+FAST: dict[str, Any] = {"_meta": {"fastmcp": {"tags": []}}}
+
+
+@pytest.mark.parametrize(
+    ("tools", "others", "has_mark"),
+    [
+        ([tool("add", "addArguments")], [], True),
+        ([tool("add", "addArguments"), tool("renamed", "_subArguments")], [{"name": "p"}], True),
+        ([tool("add", "AddArguments")], [], False),  # a class of the author's
+        ([tool("add", "addArguments"), tool("sub", "Sub")], [], False),
+        ([tool("add", None)], [], False),
+        ([{"name": "add"}], [], False),
+        ([tool("add", None, **FAST)], [{"name": "p", **FAST}], True),
+        ([tool("add", None, _meta={"_fastmcp": {}})], [], True),
+        ([tool("add", None, **FAST)], [{"name": "p"}], False),
+        ([], [{"name": "p", **FAST}], True),
+        ([], [{"name": "p", "_meta": {"fastmcp": 5}}], False),
+        ([], [{"name": "p"}], False),
+        ([], [], False),
+    ],
+)
+def test_framework_of_an_sdk_differs_from_its_low_level_server(
+    tools: list[dict[str, Any]], others: list[dict[str, Any]], has_mark: bool
+) -> None:
+    assert has_framework_mark(tools, others) is has_mark
+
+
 # -- Crashes ---------------------------------------------------------------------------------------
 
 BYTES = b"""  |   File "/x/site-packages/mcp/server/stdio.py", line 61, in stdin_reader
@@ -675,6 +924,7 @@ SIBLINGS: Final[dict[str, tuple[Case, str]]] = {
     "serves-before-initialize": (EARLY, "LIFE-10"),
     "prompt-code": (PROMPT, "PRM-4"),
     "resource-code": (RESOURCE, "RES-7"),
+    "changed-by-notification": ([*NOTIFIED, ("wait",), *LISTED_TOOLS[1:]], "RPC-30"),
 }
 
 
