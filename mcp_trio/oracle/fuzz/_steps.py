@@ -11,6 +11,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import re
+from itertools import chain, islice
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
@@ -24,12 +26,12 @@ from mcp_trio.oracle.strategies._messages import meta_of, methods, notifications
 from mcp_trio.oracle.strategies._mutations import damage, malformed
 from mcp_trio.oracle.strategies._values import encoded, json_objects, json_values, texts
 
-from ._call_guard import INVENTED_METHODS, UNKNOWN_TOOLS, UNKNOWN_URI
+from ._call_guard import INVENTED_METHODS, UNKNOWN_PROMPT, UNKNOWN_TOOLS, UNKNOWN_URI
 from ._case import AFTER_CANCEL, UNSUPPORTED_TASK, avoided_name, on_client
 from ._stress import draw_stress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from hypothesis.strategies import DrawFn, SearchStrategy
 
@@ -48,6 +50,7 @@ UNKNOWN_METHODS: Final = (
     INVENTED_METHODS[1],
     "tools/get",
 )
+UNKNOWN_LEVEL: Final = "mcp-trio-fuzz-none"  # of log messages
 SCALARS: Final[tuple[Any, ...]] = (82, "x", True, None, [], [1, 2], 1.5)
 _NOT_DRAWN: Final = frozenset({"initialize", "tools/call", "subscriptions/listen", "ping"})
 # Methods that call, read or begin something. Their params are always chosen, never random.
@@ -64,6 +67,8 @@ _WITH_EFFECT: Final = frozenset(
 TASKS: Final = "io.modelcontextprotocol/tasks"
 # The members of a schema that allows any text.
 _TEXT_KEYS: Final = frozenset({"type", "title", "description", "default", "x-mcp-header"})
+_VARIABLES: Final = re.compile(r"\{[+#./;?&]?([^{}]+)\}")  # in a URI template
+MAX_COMPLETED: Final = 500  # arguments and variables
 _SEEDS: Final = st.integers(0, 2**64 - 1)
 
 T = TypeVar("T")
@@ -76,6 +81,7 @@ class OffersLike(Protocol):
     tools: list[dict[str, Any]]
     prompts: list[dict[str, Any]]
     resources: list[dict[str, Any]]
+    templates: list[dict[str, Any]]
     capabilities: dict[str, dict[str, Any]]
     answers: dict[str, str]
 
@@ -131,8 +137,16 @@ class CaseChoices:
             for place, each in enumerate(self.tools)
             if (names := _text_arguments(each))
         ]
+        # The tools with a required argument that has no default, and these arguments.
+        self.required = [
+            (place, names)
+            for place, each in enumerate(self.tools)
+            if (names := _required_arguments(each.get("inputSchema")))
+        ]
         self.prompts = [each for each in offers.prompts if isinstance(each.get("name"), str)]
         self.uris = [str(each["uri"]) for each in offers.resources if "uri" in each]
+        completed = chain(_completed_prompts(self.prompts), _completed_templates(offers.templates))
+        self.completed = list(islice(completed, MAX_COMPLETED))
         self.http = http
         self.suspects = _suspects(offers.answers)
         self.fresh = FRESH_AT_FIRST
@@ -145,6 +159,10 @@ class CaseChoices:
         declared = self.offers.capabilities.get(revision, {}).values()
         parts = [each for each in declared if isinstance(each, dict)]
         return any(each.get(key) is True for each in parts for key in ("listChanged", "subscribe"))
+
+    def declares(self, revision: str, capability: str) -> bool:
+        """Return True if the server declares a capability in a revision."""
+        return capability in self.offers.capabilities.get(revision, {})
 
     def has_tasks(self, revision: str) -> bool:
         """Return True if the server runs calls as tasks in a revision."""
@@ -175,6 +193,44 @@ def _text_arguments(tool: Mapping[str, Any]) -> list[str]:
         for name, each in (found.items() if isinstance(found, dict) else ())
         if isinstance(each, dict) and each.get("type") == "string" and each.keys() <= _TEXT_KEYS
     ]
+
+
+def _required_arguments(schema: Any) -> list[str]:
+    """Return the required arguments of a tool that have no default."""
+    if not isinstance(schema, dict) or not isinstance(schema.get("required"), list):
+        return []
+    known = schema.get("properties")
+    return [
+        each
+        for each in schema["required"]
+        if isinstance(each, str)
+        and isinstance(known, dict)
+        and isinstance(known.get(each), dict)
+        and "default" not in known[each]
+    ]
+
+
+def _completed_prompts(
+    prompts: Sequence[Mapping[str, Any]],
+) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield references to prompts, each with the name of an argument, for completions."""
+    for each in prompts:
+        arguments = each.get("arguments")
+        for argument in arguments if isinstance(arguments, list) else ():
+            name = argument.get("name") if isinstance(argument, dict) else None
+            if isinstance(name, str):
+                yield {"type": "ref/prompt", "name": each["name"]}, name
+
+
+def _completed_templates(
+    templates: Sequence[Mapping[str, Any]],
+) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield references to templates of resources, each with the name of a variable."""
+    for each in templates:
+        uri = each.get("uriTemplate")
+        for variables in _VARIABLES.findall(uri) if isinstance(uri, str) else ():
+            for name in variables.split(","):
+                yield {"type": "ref/resource", "uri": uri}, name.partition(":")[0].rstrip("*")
 
 
 def _suspects(answers: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -320,9 +376,15 @@ def _phrases(choices: CaseChoices, revision: str) -> list[Callable[..., list[Ste
     ]
     if choices.tools:
         found += [*[_call] * 6, _nearly_valid_call]
+        if choices.required:
+            found += [_call_without_required] * 2
         found += [_cancelled_call, *[_cancelled_twin] * 2, _cancelled_among_others]
         if choices.has_tasks(revision):
             found += [_followed_tasks] * 3
+    if choices.declares(revision, "prompts"):
+        found.append(_unknown_prompt)
+    if choices.declares(revision, "resources"):
+        found.append(_unknown_resource)
     if modern:
         found += [_strange_meta, _strange_meta]
     if choices.http:
@@ -375,13 +437,22 @@ def _params_of(draw: Drawing, choices: CaseChoices, revision: str, row: Method) 
         if choices.uris and is_listed:
             return {"uri": draw.pick(choices.uris)}
         return {"uri": UNKNOWN_URI}
-    if name == "completion/complete" and choices.prompts:
-        prompt = draw.pick(choices.prompts)
-        return {
-            "ref": {"type": "ref/prompt", "name": prompt["name"]},
-            "argument": {"name": "a", "value": draw.value(texts())},
-        }
+    if name == "completion/complete" and (choices.completed or choices.prompts):
+        return _completion(draw, choices)
+    if name == "logging/setLevel" and draw.below(4) == 0:
+        return {"level": UNKNOWN_LEVEL}
     return dict(draw.value(objects(revision, row.params)))
+
+
+def _completion(draw: Drawing, choices: CaseChoices) -> dict[str, Any]:
+    """Draw params of a completion, mostly of an argument that the server lists."""
+    if choices.completed and (draw.below(4) or not choices.prompts):
+        ref, name = draw.pick(choices.completed)
+    else:
+        ref, name = {"type": "ref/prompt", "name": draw.pick(choices.prompts)["name"]}, "a"
+    # Any value begins with an empty one.
+    value = draw.value(texts()) if draw.below(2) else ""
+    return {"ref": ref, "argument": {"name": name, "value": value}}
 
 
 def _plain_request(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
@@ -396,7 +467,8 @@ def _wrong_request(draw: Drawing, choices: CaseChoices, revision: str) -> list[S
     """Draw a request whose params have a wrong type, or whose method doesn't exist."""
     kind = draw.below(4)
     if kind == 0:
-        method = draw.pick(UNKNOWN_METHODS)
+        # Of the others a lenient server can think that it knows them.
+        method = draw.pick(UNKNOWN_METHODS) if draw.below(2) else INVENTED_METHODS[0]
         return [("request", method, draw.value(json_objects()), IDS[draw.below(3)])]
     rows = methods(revision, Role.SERVER, requests=True)
     row = draw.pick(rows)
@@ -437,6 +509,32 @@ def _pages(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
         draw.below(4)
     ]
     return [("page", method, ("all", "all", "stale", "invented", "first")[draw.below(5)])]
+
+
+def _unknown_prompt(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """Draw the list of prompts, from which the judge learns, and a request for no prompt of it.
+
+    Or it is for one without a required argument.
+    """
+    listed: Step = ("page", "prompts/list", "all")
+    kind = draw.below(4)
+    if kind == 0 and choices.declares(revision, "completions"):
+        ref = {"type": "ref/prompt", "name": UNKNOWN_PROMPT}
+        params: dict[str, Any] = {"ref": ref, "argument": {"name": "a", "value": ""}}
+        return [listed, ("request", "completion/complete", params, "int")]
+    params = {"name": UNKNOWN_PROMPT}
+    if kind == 1 and choices.prompts:
+        params = {"name": draw.pick(choices.prompts)["name"], "arguments": {}}
+    return [listed, ("request", "prompts/get", params, "int")]
+
+
+def _unknown_resource(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """Draw the lists of resources, from which the judge learns, and a request for none of them."""
+    return [
+        ("page", "resources/list", "all"),
+        ("page", "resources/templates/list", "all"),
+        ("request", "resources/read", {"uri": UNKNOWN_URI}, "int"),
+    ]
 
 
 def _burst(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
@@ -668,6 +766,16 @@ def _unknown_tool(draw: Drawing, choices: CaseChoices, revision: str) -> list[St
     name = UNKNOWN_TOOLS[draw.below(3)]
     steps: list[Step] = [("request", "tools/call", {"name": name, "arguments": {}}, "int")]
     return [("page", "tools/list", "all"), *steps] if draw.below(2) else steps
+
+
+def _call_without_required(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """Draw the list of tools, from which the judge learns, and a call without an argument."""
+    place, names = draw.pick(choices.required)
+    arguments = draw.value(choices.arguments[place][0])
+    if isinstance(arguments, dict):
+        arguments = dict(arguments)
+        arguments.pop(draw.pick(names), None)
+    return [("page", "tools/list", "all"), ("call", choices.names[place], arguments, ())]
 
 
 def _cancelled_call(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:

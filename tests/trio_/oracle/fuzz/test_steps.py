@@ -68,6 +68,43 @@ def test_cases_call_allowed_tools_only() -> None:
                 assert "tools/call" not in str(step[1])
 
 
+@pytest.mark.long
+def test_name_that_does_not_exist_is_requested_after_its_whole_list() -> None:
+    """The judge knows from the list that it doesn't exist, or what is required."""
+    names = ("tools", "prompts", "resources", "completions", "logging")
+    offers = Offers(
+        revisions=["2025-11-25"],
+        tools=[{"name": "add", "inputSchema": SCHEMA}],
+        prompts=[{"name": "greet", "arguments": [{"name": "name", "required": True}]}],
+        templates=[{"uriTemplate": "note:///{name}{?page,size*,part:3}"}, {"uriTemplate": 5}, {}],
+        capabilities={"2025-11-25": {each: {} for each in names}},
+    )
+    choices = CaseChoices(offers, ("add",))
+    assert [name for _, name in choices.completed] == ["name", "name", "page", "size", "part"]
+    cases = CaseSource(choices, 9).draw(300)
+    pairs = [
+        (before[1], step)
+        for case in cases
+        for before, step in itertools.pairwise(case)
+        if before[0] == "page" and before[2] == "all"
+    ]
+    asked = {(listed, step[1], str(step[2])) for listed, step in pairs if step[0] == "request"}
+    unknown = ("mcp-trio-fuzz-none", "mcp-trio-fuzz://none")
+    found = {method for _, method, params in asked if any(each in params for each in unknown)}
+    assert found >= {"tools/call", "prompts/get", "completion/complete", "resources/read"}
+    assert ("prompts/list", "prompts/get", "{'name': 'greet', 'arguments': {}}") in asked
+    assert ("tools/list", ("call", "add", {}, ())) in pairs
+    completed = {
+        step[2]["argument"]["name"]
+        for case in cases
+        for step in case
+        if step[1:2] == ("completion/complete",) and isinstance(step[2], dict) and "ref" in step[2]
+    }
+    assert {"name", "page"} <= completed
+    levels = [step[2] for case in cases for step in case if step[1:2] == ("logging/setLevel",)]
+    assert {"level": "mcp-trio-fuzz-none"} in levels
+
+
 def test_cases_read_listed_resources_only() -> None:
     allowed = {"note:///one", "mcp-trio-fuzz://none"}
     for case in drawn(6, 400):
