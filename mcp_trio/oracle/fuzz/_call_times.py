@@ -3,9 +3,9 @@
 1. The first call may take long, because nothing is known about the tool. Once it has answered, a
    call may take three times as long as its slowest one that succeeded.
 2. A tool that has never answered in time gets little time from then on.
-3. If a tool has answered and then doesn't, its call is played in another session too. If that one
-   gets a result, it isn't the call that is slow, and it gets the time of a first call before it is
-   reported. Tools whose calls are slow themselves are soon believed, and reported ones known.
+3. If a tool has answered and then doesn't, its call is played in another session too, and gets the
+   time of a first call before it is reported: with a result there, it isn't the call that is slow.
+   So do requests for which no tool runs. What was reported three times isn't waited for any more.
 """
 
 from __future__ import annotations

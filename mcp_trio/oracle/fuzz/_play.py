@@ -75,6 +75,10 @@ BUSY_TIMEOUT: Final = 10.0  # seconds for a server that may be running its autho
 MAX_PAGES: Final = 50  # twice as many if they go round in a circle
 MAX_BURST: Final = 500
 STOPPED: Final = "stopped"  # the detail of a tool that doesn't answer any more
+NEVER: Final = "never"  # the detail of a call that gets no response, while others of its tool do
+# The detail of a request that is lost with a cancelled one.
+LOST_TOO: Final = "with the cancelled"
+MAX_AMONG: Final = 20  # requests that are sent again to see whether one of them is lost
 STDERR_LINE: Final = "its stderr: "  # before each line of `ChildProcess.describe`
 ONE_CLIENT: Final = "steps of a second client do nothing: over stdio each client has a process"
 _SHOWN: Final = 80  # characters of a value in a sentence
@@ -152,6 +156,7 @@ class Player:
         self._named: set[str] = set()
         self._tail = ""  # the last letters of the bytes that were sent
         self._has_disconnected = False
+        self._before_cancel = 0  # how many requests a step of the case sent before it cancelled one
         session.begin_case()
         session.call_times = self._call_times
         if self._drops is not None:
@@ -315,12 +320,12 @@ class Player:
             for request in early:
                 session.open.pop(request.id, None)
         await self._wait_for_responses()
+        await self._examine_unanswered()
         missing = [] if self._is_over() else self._open_requests()
         running = [each for each in missing if not each.is_bounded]
-        if len(missing) == len(running) == 1:
-            await self._examine_stopped(running[0])
+        await self._examine_owed(running)
         for request in running:
-            if request.answer is None:
+            if request.answer is None and request.id in session.open:
                 await self._cancel_slow(request)
         is_stateless = not dialect_of(session.revision).stateful
         if running and is_stateless and session.transport == "stdio":
@@ -389,52 +394,150 @@ class Player:
         await self._cancel_request(request)
         session.open.pop(request.id, None)
 
+    async def _examine_unanswered(self) -> None:
+        """Report requests without responses that get them in another session."""
+        missing = [] if self._is_over() else self._open_requests()
+        await self._examine_lost(missing)
+        if len(missing) == 1 and not missing[0].is_bounded:
+            await self._examine_stopped(missing[0])
+
+    async def _examine_owed(self, running: list[SentRequest]) -> None:
+        """Report requests that get no response in the longest time of a call, and run no tool.
+
+        A later request must get its response meanwhile: the server can be busy with one of them. If
+        that gets none either, the end of the case reports it.
+        """
+        session, times = self.session, self._call_times
+        is_wanted = self._wanted is not None and self._wanted[0] == UNANSWERED
+        owed = [
+            each
+            for each in running
+            if each.is_owed_soon and each.is_plain and each.was_open and each.id in session.open
+            if times.may_have_stopped(each.name, is_wanted=is_wanted)
+        ]
+        if not owed or len(owed) < len(running) or self._may_be_busy() or session.is_misled:
+            return  # another call can be in their way
+        await self._wait_as_long(owed, max(map(self._begin_of, owed)) + times.longest)
+        owed = [each for each in owed if each.answer is None]
+        if not owed or self._is_over() or await self._is_slow():
+            return
+        is_alive = await self._answers_probe()
+        for request in owed:
+            if request.answer is None and not session.ended:
+                times.add_stopped(request.name)
+                if is_alive:
+                    self._report_missing(request, times.longest)
+                session.open.pop(request.id, None)
+
+    async def _answers_probe(self) -> bool:
+        """Return True if a request that every server answers at once gets its response."""
+        probe = await self._exchange_probe(dialect_of(self.session.revision).ping)
+        await self.wait_until(lambda: probe.answer is not None, BUSY_TIMEOUT)
+        self.session.open.pop(probe.id, None)
+        return probe.answer is not None and probe.loss not in ("broken", "cut")
+
+    async def _wait_as_long(self, requests: list[SentRequest], end: float) -> None:
+        """Wait for the responses to requests until a time, also if the server sends more."""
+        while not self._is_over() and trio.current_time() < end:
+            if all(each.answer is not None for each in requests):
+                return
+            remaining = end - trio.current_time()
+            await self.wait_until(
+                lambda: all(each.answer is not None for each in requests), remaining
+            )
+
+    async def _examine_lost(self, missing: list[SentRequest]) -> None:
+        """Report requests that get no response since a step has cancelled another one.
+
+        It is certain: other sessions get results for them, alone and among the same requests
+        without the cancellation. They get as much time more as that takes.
+        """
+        session, times = self.session, self._call_times
+        sent = [each for each in session.requests[: self._before_cancel] if each.was_open]
+        lost = [each for each in missing if each in sent]
+        is_known = session is self._first and all(each.is_plain for each in sent)
+        if not lost or not is_known or len(sent) > MAX_AMONG or session.is_misled:
+            return
+        name = f"{lost[0].name} {LOST_TOO}"
+        if not times.may_have_stopped(name, is_wanted=self._wanted == (UNANSWERED, LOST_TOO)):
+            return
+        if await self._is_slow():
+            return
+        began = trio.current_time()
+        others = [each for each in sent if not each.cancelled]
+        if not (
+            await self._are_answered_elsewhere(others, lost)
+            and await self._are_answered_elsewhere(sent, lost)
+        ):
+            times.add_slow_elsewhere(name)
+            return
+        elapsed = trio.current_time() - began
+        await self._wait_as_long(lost, trio.current_time() + elapsed + times.longest)
+        lost = [each for each in lost if each.answer is None]
+        if not lost or self._is_over() or not await self._answers_probe():
+            return
+        times.add_stopped(name)
+        session.spent = True
+        for request in lost:
+            other = "a fresh process" if session.transport == "stdio" else "another session"
+            fault = row_fault(
+                UNANSWERED,
+                request.method,
+                f"the request {request.method} gets no response within {times.longest:g} s, after"
+                f" the cancellation of another one; {other} gets it, among the same requests"
+                " without the cancellation",
+                session.revision,
+            )
+            self._add_fault(replace(fault, detail=LOST_TOO, sent=json.dumps(request.message)))
+            session.open.pop(request.id, None)
+
     async def _examine_stopped(self, request: SentRequest) -> None:
         """Report a tool that has answered in this session and doesn't answer this call.
 
-        It is reported only if another session gets a result for the call in time: a call can be
-        slow because of its arguments. This call gets all the time that any call may take. Still it
-        isn't certain: a tool may wait for its turn, or for an event.
+        Another session tells whether it has stopped, or never answers such a call. This call gets
+        all the time that any call may take. Still it isn't certain: a tool may wait for its turn,
+        or for an event.
         """
         session, times = self.session, self._call_times
         if request.method != "tools/call" or request.name not in session.succeeded:
             return
-        if self._may_be_busy() or not request.is_plain:
+        if self._may_be_busy() or self._before_cancel or not request.is_plain:
             return  # a call that was cancelled before can be in its way
-        is_wanted = self._wanted == (UNANSWERED, STOPPED)
-        if not times.may_have_stopped(request.name, is_wanted=is_wanted):
+        is_wanted = self._wanted is not None and self._wanted[0] == UNANSWERED
+        if session.is_misled or not times.may_have_stopped(request.name, is_wanted=is_wanted):
             return
         if self._is_over() or await self._is_slow():
             return
         began = trio.current_time()
-        is_answered = await self._is_answered_elsewhere(request)
+        is_answered = await self._are_answered_elsewhere([request], [request])
         elapsed = trio.current_time() - began
-        end = trio.current_time() + elapsed
-        if is_answered:
-            end = max(end, self._begin_of(request) + times.longest)
-        while request.answer is None and not self._is_over() and trio.current_time() < end:
-            remaining = end - trio.current_time()
-            await self.wait_until(lambda: request.answer is not None, remaining)
+        end = max(trio.current_time() + elapsed, self._begin_of(request) + times.longest)
+        await self._wait_as_long([request], end)
         if request.answer is not None or self._is_over():
             return
-        if not is_answered:
-            times.add_slow_elsewhere(request.name)
-            return
+        name = shown_value(name_of(request.message))
         times.add_stopped(request.name)
-        other = "a fresh process" if session.transport == "stdio" else "another session"
-        fault = row_fault(
-            UNANSWERED,
-            request.method,
-            f"{shown_value(name_of(request.message))} has answered before, and does not answer a"
-            f" call within {times.longest:g} s, while {other} gets a result for the same call:"
-            " to look at, unless the tool may wait",
-            session.revision,
-        )
+        if is_answered:
+            other = "a fresh process" if session.transport == "stdio" else "another session"
+            sentence = (
+                f"{name} has answered before, and does not answer a call within"
+                f" {times.longest:g} s, while {other} gets a result for the same call: to look at,"
+                " unless the tool may wait"
+            )
+        else:
+            sentence = (
+                f"{name} has answered other calls, and never answers this one within"
+                f" {times.longest:g} s: to look at, unless the tool may take so long"
+            )
+        fault = row_fault(UNANSWERED, request.method, sentence, session.revision)
+        detail = STOPPED if is_answered else NEVER
         sent = json.dumps(request.message)
-        self._add_fault(replace(fault, detail=STOPPED, sent=sent, is_certain=False))
+        self._add_fault(replace(fault, detail=detail, sent=sent, is_certain=False))
 
-    async def _is_answered_elsewhere(self, request: SentRequest) -> bool:
-        """Return True if another session gets a result for the same call in time."""
+    async def _are_answered_elsewhere(
+        self, sent: list[SentRequest], wanted: list[SentRequest]
+    ) -> bool:
+        """Return True if another session gets results for some of the same requests in time."""
         former = self.session
         player = Player(self._timeout, guard=self._guard, call_times=self._call_times)
         try:
@@ -448,10 +551,15 @@ class Player:
             await player._open(former.revision, "whole", former.offers)
             if not session.is_open:
                 return False
-            again = await player._send(request.method, request.message.get("params", {}))
-            timeout = self._call_times.timeout(request.name)
-            await player.wait_until(lambda: again.answer is not None, timeout)
-            return again.answer is not None and "result" in again.answer
+            timeout = max(self._call_times.timeout(each.name) for each in wanted)
+            again: list[SentRequest] = []
+            for each in sent:
+                found = await player._send(each.method, each.message.get("params", {}))
+                if each in wanted:
+                    again.append(found)
+            end = trio.current_time() + (timeout if len(sent) == 1 else self._call_times.longest)
+            await player._wait_as_long(again, end)
+            return all(each.answer is not None and "result" in each.answer for each in again)
         finally:
             with trio.CancelScope(shield=True):
                 await session.aclose()
@@ -475,14 +583,15 @@ class Player:
                 "notifications/cancelled", {"requestId": request.id, "reason": "not needed"}
             )
 
-    def _report_missing(self, request: SentRequest) -> None:
+    def _report_missing(self, request: SentRequest, seconds: float = 0.0) -> None:
+        """Report that a request got no response in `seconds`; 0 for the usual ones."""
         session = self.session
         session.spent = session.spent or not request.is_dropped
         if not request.is_plain and session.unread_errors > request.unread:
             return
         defect = request.defect
         row = UNANSWERED_MALFORMED if defect else UNANSWERED
-        lacks = f"was not answered within {self._timeout:g} s"
+        lacks = f"was not answered within {seconds or self._timeout:g} s"
         if request.loss == "missing":
             lacks = "got no response: its HTTP exchange is complete"
         elif request.loss:
@@ -822,9 +931,7 @@ class Player:
 
     async def _wait(self) -> None:
         await self._wait_for_responses()
-        missing = [] if self._is_over() else self._open_requests()
-        if len(missing) == 1 and not missing[0].is_bounded:
-            await self._examine_stopped(missing[0])
+        await self._examine_unanswered()
 
     async def _cancel(self, place: int) -> None:
         session = self.session
@@ -837,6 +944,7 @@ class Player:
         request = requests[place % len(requests)]
         if request.method == "initialize":
             return  # the one request that a client must not cancel
+        self._before_cancel = len(session.requests)
         await self._cancel_request(request)
 
     async def _progress(self, place: int) -> None:
@@ -870,6 +978,8 @@ class Player:
             response["result"] = result
         if how == "id":
             response["id"] = f"{request['id']}-other"
+        if how in ("id", "wrong"):
+            self.session.is_misled = True
         await self.session.send(response)
         if how == "twice":
             await self.session.send(response)

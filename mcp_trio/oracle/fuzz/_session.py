@@ -24,6 +24,7 @@ from mcp_core import ALL, DIALECTS, Dialect, __version__
 from mcp_core.trace import CHECKED_LEVELS, FORMAT_VERSION, ROWS, Judge, TraceHeader
 
 from ._answers import name_of
+from ._call_guard import UNKNOWN_TOOLS
 from ._call_times import CallTimes
 
 if TYPE_CHECKING:
@@ -93,6 +94,8 @@ _USER_CODE: Final = frozenset(
         "subscriptions/listen",
     }
 )
+# Of these, the ones for which no tool runs: tools may take as long as they want.
+_OWED_SOON: Final = frozenset({"prompts/get", "resources/read", "completion/complete"})
 
 CAPABILITIES: Final[dict[str, dict[str, Any]]] = {
     "all": {"roots": {"listChanged": True}, "sampling": {}, "elicitation": {}},
@@ -258,6 +261,14 @@ class SentRequest:
         return f"{self.method} {name_of(self.message)}".strip()
 
     @property
+    def is_owed_soon(self) -> bool:
+        """True if the author's code can run for it, but no tool: it has a tool's longest time."""
+        params = self.message.get("params")
+        if self.method == "tools/call":
+            return isinstance(params, dict) and params.get("name") in UNKNOWN_TOOLS
+        return self.method in _OWED_SOON
+
+    @property
     def defect(self) -> str:
         """Why strict receivers don't take it for a request, as a clause; "" if it is valid."""
         return find_defect(self.message)[1]
@@ -311,6 +322,7 @@ class TargetSession(ABC):
         is_second: it is of the case's second client, beside the first one's.
         is_open: requests of all kinds may be sent.
         is_busy: a request may still be running although it was cancelled for taking too long.
+        is_misled: a step gave the server a wrong response, so that it may wait for the right one.
         cancelled_at: when a step cancelled a request that can take long. None once a later request
             was answered.
         answered: how many requests were answered.
@@ -344,6 +356,7 @@ class TargetSession(ABC):
         self.is_open = False
         self.spent = False
         self.is_busy = False
+        self.is_misled = False
         self.cancelled_at: float | None = None
         self.answered = 0
         self.has_spoken = False

@@ -11,7 +11,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_trio.oracle.fuzz._case import AFTER_CANCEL, client_of, on_client, own_step
-from mcp_trio.oracle.fuzz._play import PROBE_METHODS, STOPPED
+from mcp_trio.oracle.fuzz._play import NEVER, PROBE_METHODS, STOPPED
+from mcp_trio.oracle.fuzz._session import dialect_of
 from mcp_trio.oracle.fuzz.causes._cause import (
     case_without,
     cases_elsewhere,
@@ -126,9 +127,13 @@ class Examiner:
             case, hits, last = await self._confirm_slower(case, fault, hits, last)
         for count in HISTORIES if not hits else ():
             longer = joined(before[-count:], case)
-            if fault.detail == STOPPED:  # each call must have ended before the next one
+            if fault.detail in (STOPPED, NEVER):  # each call must have ended before the next one
                 longer = self._with_waits(longer)
             hits, last = await self._confirm(longer, fault)
+            if not hits:
+                longer = joined(_with_probes(before[-count:]), case)
+                if (await self._confirm(longer, fault, plays=1))[0]:
+                    hits, last = await self._confirm(longer, fault)
             if hits or count >= len(before):
                 case = longer
                 break
@@ -312,6 +317,15 @@ class Examiner:
 
     async def _play(self, case: Case, fault: TargetFault, timeout: float | None = None) -> Outcome:
         return await self._plays.play(case, timeout, probes=fault.kind != "row", wanted=fault.cause)
+
+
+def _with_probes(cases: Iterable[Case]) -> list[Case]:
+    """Return cases with the request that the player sends after each of them."""
+    return [
+        [*case, ("wait",), ("request", dialect_of(str(case[0][1])).ping, {}, "int"), ("wait",)]
+        for case in cases
+        if case and len(case[0]) > 1
+    ]
 
 
 def joined(before: Iterable[Case], case: Case) -> Case:

@@ -793,7 +793,9 @@ def test_tool_that_stops_in_each_process_is_no_finding() -> None:
     assert run.slow["tools/call nap"] == 5
 
 
-def test_tool_that_is_slow_with_some_arguments_is_no_finding() -> None:
+def test_tool_that_never_answers_some_arguments_is_something_to_look_at() -> None:
+    """It may take as long as it wants, so it isn't certain. It is examined three times at most."""
+
     def slow_with_one(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
         is_call = message.get("method") == "tools/call"
         if is_call and message["params"]["arguments"]:
@@ -802,7 +804,15 @@ def test_tool_that_is_slow_with_some_arguments_is_no_finding() -> None:
 
     slow: Case = [PING[0], ("call", "nap", {"a": 1}, ())]
     run = played(MemoryTarget(slow_with_one), NAP, *[slow] * 9, tools=("nap",))
-    assert run.findings == []
+    (finding,) = run.findings
+    assert (finding.fault.row, finding.fault.detail) == ("RPC-35", "never")
+    assert finding.fault.sentence == (
+        '"nap" has answered other calls, and never answers this one within 10 s: to look at, unless'
+        " the tool may take so long"
+    )
+    assert [step for step in finding.case if step[0] == "call"] == [NAP[1], slow[1]]
+    assert finding.is_solid
+    assert not finding.is_failure
 
 
 def test_target_that_begins_no_conversation_is_lost_after_five_cases() -> None:
