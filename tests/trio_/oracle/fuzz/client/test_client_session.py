@@ -157,3 +157,18 @@ async def test_client_that_leaves_owes_no_response(autojump_clock: MockClock) ->
         link.has_ended = True
     assert trio.current_time() < 2
     assert client.session.take_faults() == []
+
+
+@pytest.mark.parametrize("id", [5_001, "5001"])
+async def test_response_with_another_id_is_one_fault(
+    id: int | str, autojump_clock: MockClock
+) -> None:
+    client = HandPlayedClient(OLD, ("push", "ping", 1, 0))
+    client.open()
+    client.request("tools/list")
+    response: dict[str, Any] = {"jsonrpc": "2.0", "id": id, "result": {}}
+    client.session.receive(TraceLine(t=0.0, sender="client", raw=json.dumps(response)))
+    [wait] = [each for each in client.actions if each.kind == "await"]
+    await client.session.wait_for_response(wait, 2.0, StayingLink())
+    found = [fault.row for fault in client.session.take_faults()]
+    assert found == ([] if id == wait.id else ["RPC-7"])
