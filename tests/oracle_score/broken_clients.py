@@ -126,23 +126,13 @@ def _cursor(message: Json) -> Any:
     return params.get("cursor") if isinstance(params, dict) else None
 
 
-def _has_same_ids(said: list[Json]) -> bool:
-    ids = [each["id"] for each in said if "method" in each and "id" in each]
-    return len(set(ids)) < len(ids)
-
-
-def _is_not_initialized(said: list[Json]) -> bool:
-    methods = [each.get("method") for each in said]
-    return "tools/list" in methods and "notifications/initialized" not in methods
-
-
 TABLE.add(
     "client-asks",
     "A client sends wrong requests or notifications.",
     ClientAsks,
     {
-        "same id": ("RPC-4", _case(breach=_has_same_ids)),
-        "no initialized": ("LIFE-7", _case(breach=_is_not_initialized)),
+        "same id": ("RPC-4", _case()),
+        "no initialized": ("LIFE-7", _case()),
         "null id": ("RPC-3", _case()),
         "no version": ("RPC-1", _case()),
         "list as params": ("RPC-15", _case()),
@@ -172,6 +162,10 @@ _TRIGGERS: dict[str, Any] = {
     "a result that is no object": lambda operator, message: (
         "result" in message and not isinstance(message["result"], dict)
     ),
+    "a wrong output": lambda operator, message: (
+        isinstance(message.get("result"), dict)
+        and message["result"].get("structuredContent") == {"sum": "one"}
+    ),
     "a log message": lambda operator, message: message.get("method") == "notifications/message",
 }
 TABLE.add(
@@ -183,8 +177,79 @@ TABLE.add(
         "crash at a list change": (CRASH, _case(("push", "list-changed", 2, 0))),
         "crash at a log message": (CRASH, _case(("push", "log", 2, 0))),
         "crash at a result that is no object": (CRASH, _case(("answer", "odd-result", 2, 0))),
+        "crash at a wrong output": (CRASH, _case(("answer", "output", 3, 0))),
         "hang at an error": (HANG, _case(("answer", "error", 2, 0))),
         "hang at a list change": (HANG, _case(("push", "list-changed", 2, 0))),
+    },
+    server="client",
+)
+
+
+class ClientBelieves(MessageOperator):
+    """Takes what it must not take: a wrong version, an empty cursor for the end."""
+
+    def to_server(self, message: Json) -> Iterator[Json]:
+        result, place = message.get("result"), self.place
+        if isinstance(result, dict) and place == "any version" and "protocolVersion" in result:
+            yield changed(message, "result/protocolVersion", OLD)
+        elif isinstance(result, dict) and place == "empty cursor" and not result.get("nextCursor"):
+            yield changed(message, "result/nextCursor")
+        else:
+            yield message
+
+
+TABLE.add(
+    "client-believes",
+    "A client takes what it must not take from its server.",
+    ClientBelieves,
+    {
+        "any version": ("LIFE-5", _case(("answer", "revision", 1, 0))),
+        "empty cursor": ("PAGE-4", _case(("always", "page", 1, 1), revision=NEW)),
+    },
+    server="client",
+)
+
+
+class ClientFillsIn(MessageOperator):
+    """Answers questions with what was not declared, or doesn't fit."""
+
+    def to_server(self, message: Json) -> Iterator[Json]:
+        is_request = "method" in message and "id" in message
+        if self.place == "silence" and is_request and message["method"] != "ping":
+            return
+        yield message
+
+    def to_client(self, message: Json) -> Iterator[Json]:
+        place, method = self.place, self.method_of(message)
+        params = message.get("params")
+        given = params.get("inputResponses") if isinstance(params, dict) else None
+        if place == "empty form" and method == "elicitation/create" and "result" in message:
+            yield {**message, "result": {"action": "accept", "content": {}}}
+        elif place == "undeclared tools" and method == "sampling/createMessage":
+            content = {"type": "text", "text": "yes"}
+            result = {"role": "assistant", "content": content, "model": "none"}
+            yield {"jsonrpc": "2.0", "id": message["id"], "result": result}
+        elif place == "part of a round" and isinstance(given, dict) and len(given) > 1:
+            found = copy.deepcopy(message)
+            found["params"]["inputResponses"].popitem()
+            yield found
+        elif place == "empty form in a round" and isinstance(given, dict) and "form" in given:
+            filled = {"action": "accept", "content": {}}
+            yield changed(message, "params/inputResponses/form", filled)
+        else:
+            yield message
+
+
+TABLE.add(
+    "client-fills-in",
+    "A client answers questions that it did not declare, with what does not fit, or not at all.",
+    ClientFillsIn,
+    {
+        "empty form": ("ELIC-10", _case(("push", "elicitation", 2, 0))),
+        "undeclared tools": ("SAMP-5", _case(("push", "sampling", 2, 4))),
+        "silence": ("RPC-35", _case(("push", "unknown-request", 2, 0))),
+        "part of a round": ("MRTR-6", _case(("answer", "input", 2, 3), revision=NEW)),
+        "empty form in a round": ("ELIC-10", _case(("answer", "input", 2, 3), revision=NEW)),
     },
     server="client",
 )
