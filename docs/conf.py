@@ -67,6 +67,7 @@ PUBLIC: Final = {
     "mcp_trio.host": "reference/api/mcp_trio_host",
     "mcp_trio.testing": "reference/api/testing",
     "mcp_trio.testing.strategies": "reference/api/testing",
+    "mcp_trio.testing.invariants": "reference/api/testing",
     "mcp_trio.testing.hostile": "reference/api/testing",
     "mcp_asyncio_shim": "reference/api/mcp_asyncio_shim",
     "mcp_core": "reference/api/mcp_core",

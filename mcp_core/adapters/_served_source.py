@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout, suppress
 from importlib.machinery import PathFinder
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from mcp_core import registry
@@ -29,7 +30,6 @@ from mcp_core.registry import DeclarationError, Server
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from importlib.machinery import ModuleSpec
-    from types import ModuleType
 
 __all__ = ["ServedSource", "ServedSourceError", "is_of_served_code"]
 
@@ -148,6 +148,27 @@ class ServedSource(NamedTuple):
         _configure_logging(log)
         return server
 
+    def load_module(self, name: str) -> ModuleType:
+        """Import the file anew as a module called `name`, or the module, and return it.
+
+        Raises:
+            ServedSourceError: the import fails, and stderr has the traceback.
+        """
+        # As Python does for the file, or the module, that it runs.
+        folder = str(Path.cwd() if self.module else self.root)
+        if sys.path[:1] != [folder]:
+            sys.path.insert(0, folder)
+        spec = None if self.module else self._spec_of_file(name)
+        try:
+            with redirect_stdout(sys.stderr):
+                return importlib.import_module(self.module) if spec is None else _execute(spec)
+        except Exception as exc:  # noqa: BLE001 - the user's code may raise anything
+            self._print_traceback(exc)
+            raise ServedSourceError(
+                f"{self.shown} could not be imported: {self._describe_error(exc)}",
+                import_failed=True,
+            ) from None
+
     def explain_wait(self, name: str, option: str = "") -> None:
         """If stdin is a terminal, print what the server waits for, and how to try it.
 
@@ -164,21 +185,10 @@ class ServedSource(NamedTuple):
         global _served_root  # noqa: PLW0603 - a process serves one
         _served_root = self.root
         sys.argv = [str(self.path)]
-        # As Python does for the file, or the module, that it runs.
-        sys.path.insert(0, str(Path.cwd() if self.module else self.root))
-        spec = None if self.module else self._spec_of_file()
-        try:
-            with redirect_stdout(sys.stderr):
-                return importlib.import_module(self.module) if spec is None else _execute(spec)
-        except Exception as exc:  # noqa: BLE001 - the user's code may raise anything
-            self._print_traceback(exc)
-            raise ServedSourceError(
-                f"{self.shown} could not be imported: {self._describe_error(exc)}",
-                import_failed=True,
-            ) from None
+        return self.load_module(_MODULE_NAME)
 
-    def _spec_of_file(self) -> ModuleSpec:
-        spec = importlib.util.spec_from_file_location(_MODULE_NAME, self.path.resolve())
+    def _spec_of_file(self, name: str) -> ModuleSpec:
+        spec = importlib.util.spec_from_file_location(name, self.path.resolve())
         if spec is None:
             raise ServedSourceError(
                 f"{self.path} is not a Python file: its name does not end in .py"

@@ -19,9 +19,13 @@ _OTHER_ROWS: Final = {
 
 
 def row_name(row: str) -> str:
-    """Return a row's requirement in words, with its id at the end."""
+    """Return a row's requirement in words, with its id at the end.
+
+    A row that is a name of Python is an invariant, a check by the server's author.
+    """
     known = ROWS.get(row)
-    words = known.title if known is not None else _OTHER_ROWS.get(row, "")
+    other = _OTHER_ROWS.get(row, "An invariant holds" if row.isidentifier() else "")
+    words = known.title if known is not None else other
     return f"{words} [{row}]".lstrip()
 
 

@@ -9,6 +9,7 @@ write waits until it was read. To test what tools return, you need none of this:
 
 *Findings.* `find_faults` plays a case of `mcp-trio fuzz` against a server, and `find_client_faults`
 one of `mcp-trio fuzz --client` on a client. The tests that the fuzzer writes call them.
+`mcp_trio.testing.invariants` declares checks of your own for the fuzzer, and
 `mcp_trio.testing.strategies` draws messages for tests with hypothesis.
 
 *Time.* All timeouts of `mcp_trio` use trio's clock. With

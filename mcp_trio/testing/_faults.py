@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -14,6 +15,7 @@ from mcp_core import ConnectFailed, escape_text
 if TYPE_CHECKING:
     from mcp_trio.oracle.fuzz._case import Outcome
     from mcp_trio.oracle.fuzz._session import TargetSession
+    from mcp_trio.oracle.fuzz.invariants._checks import Checks
 
 __all__ = ["find_client_faults", "find_faults"]
 
@@ -32,6 +34,7 @@ def find_faults(
     headers: Mapping[str, str] | None = None,
     response_timeout: float = 2.0,
     call_timeout: float = 10.0,
+    invariants: str | os.PathLike[str] | ModuleType | None = None,
 ) -> dict[str, str]:
     """Play a case of `mcp-trio fuzz` against a server, and return what the server does wrong.
 
@@ -48,24 +51,69 @@ def find_faults(
         response_timeout: seconds that the server may take for a response.
         call_timeout: seconds that a tool's first call may take, and later ones at most. Later ones
             may take three times as long as the tool's slowest call that succeeded.
+        invariants: a Python file with checks of your own, or a module. See
+            `mcp_trio.testing.invariants`.
 
     Returns:
-        a sentence for each fault, by the requirement's id, such as `RPC-7`. The end of the
-        process after its first response is `crash`. Empty if there is no fault.
+        a sentence for each fault, by the requirement's id, such as `RPC-7`, or by the invariant's
+        name. The end of the process after its first response is `crash`. Empty if there is no
+        fault.
 
     Raises:
         ConnectFailed: the server doesn't start, cannot be reached, refuses the conversation, or
             ends or stays silent before its first response.
+        InvariantError: the file of invariants is wrong, or one of its functions is broken.
         ValueError: a step has a name that this version doesn't know, or is of a second client that
-            no step opens.
+            no step opens; or the steps need `invariants`.
     """
     from mcp_trio.oracle.fuzz._play import STEP_NAMES
 
     played = list(steps)
     _check_names(played, STEP_NAMES)
+    checks = _checks(played, invariants)
     return trio.run(
-        _find, target, played, env, inherit_env, cwd, headers, response_timeout, call_timeout
+        _find,
+        target,
+        played,
+        env,
+        inherit_env,
+        cwd,
+        headers,
+        response_timeout,
+        call_timeout,
+        checks,
     )
+
+
+def _checks(
+    steps: Sequence[tuple[Any, ...]], source: str | os.PathLike[str] | ModuleType | None
+) -> Checks | None:
+    """Return the checks of a file, None without one.
+
+    Raises:
+        InvariantError: the file is wrong.
+        ValueError: the steps need a file, and there is none; or the file lacks a value.
+    """
+    from mcp_trio.oracle.fuzz.invariants._stored import needed_names
+
+    needed = needed_names(steps)
+    if source is None and not needed:
+        return None
+    if source is None:
+        raise ValueError(
+            f"the case hands {', '.join(sorted(needed))} from one call to the next: give the file"
+            " that provides it, invariants=FILE"
+        )
+    from mcp_trio.oracle.fuzz.invariants._checks import Checks
+    from mcp_trio.oracle.fuzz.invariants._load import load_invariants
+
+    found = load_invariants(source)
+    if missing := needed.difference(found.known):
+        raise ValueError(
+            f"the case hands {', '.join(sorted(missing))} from one call to the next, and no"
+            f" @after_call in {found.source} provides it"
+        )
+    return Checks(found)
 
 
 def _check_names(steps: Sequence[tuple[Any, ...]], known: Collection[str]) -> None:
@@ -97,6 +145,7 @@ async def _find(
     headers: Mapping[str, str] | None,
     response_timeout: float,
     call_timeout: float,
+    checks: Checks | None,
 ) -> dict[str, str]:
     from mcp_trio._nursery import open_quiet_nursery
     from mcp_trio.oracle.fuzz._call_times import CallTimes
@@ -106,6 +155,7 @@ async def _find(
     from mcp_trio.oracle.fuzz._probe import probe
     from mcp_trio.oracle.fuzz._session import dialect_of
     from mcp_trio.oracle.fuzz._stdio import CommandTarget
+    from mcp_trio.oracle.fuzz.invariants._declared import InvariantError
 
     echo = Echo()
     await echo.begin()
@@ -129,7 +179,12 @@ async def _find(
         async def play(case: list[tuple[Any, ...]]) -> tuple[Outcome, TargetSession]:
             session = await played.open()
             try:
-                player = Player(response_timeout, echo=echo, call_times=CallTimes(call_timeout))
+                player = Player(
+                    response_timeout,
+                    echo=echo,
+                    call_times=CallTimes(call_timeout),
+                    checks=None if checks is None else checks.begin(),
+                )
                 outcome = await player.play(case, session)
             finally:
                 with trio.CancelScope(shield=True):
@@ -144,6 +199,8 @@ async def _find(
                     cure = _cure(target, cwd)
                     raise ConnectFailed(f"no conversation with the server: {reason}. {cure}")
             found = {each.row: each.sentence for each in outcome.faults}
+            if not found and checks is not None and checks.failure:
+                raise InvariantError(f"{checks.invariants.source}: {checks.failure}")
             if found:
                 return found
     return {}

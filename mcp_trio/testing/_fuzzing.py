@@ -15,6 +15,7 @@ from ._judging import NothingJudged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from types import ModuleType
 
     import trio
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
     from mcp_trio.oracle.fuzz.campaign._findings import FuzzFinding
     from mcp_trio.oracle.fuzz.causes._baseline import Baseline
+    from mcp_trio.oracle.fuzz.invariants._load import Invariants
 
 __all__ = ["FuzzFindings", "fuzz_server"]
 
@@ -63,6 +65,7 @@ async def fuzz_server(
     call_timeout: float = 10.0,
     baseline: str | os.PathLike[str] | None = None,
     ignore: Iterable[str] = (),
+    invariants: str | os.PathLike[str] | ModuleType | None = None,
     **options: Any,
 ) -> None:
     """Play drawn conversations with a server, as `mcp-trio fuzz` does.
@@ -80,16 +83,20 @@ async def fuzz_server(
             three times as long as the tool's slowest call that succeeded.
         baseline: a `report.json` of an earlier run of the command or of this function, whose
             findings are left out.
-        ignore: rows whose findings are left out, each as `ROW`, `ROW:METHOD` or `ROW:TOOL`.
+        ignore: rows whose findings are left out, each as `ROW`, `ROW:METHOD` or `ROW:TOOL`. The
+            name of an invariant is a row, too.
+        invariants: a Python file with checks of your own, or a module. See
+            `mcp_trio.testing.invariants`.
         options: `env`, `inherit_env`, `cwd` for a command, `headers` for a URL, as of
             `mcp_trio.connect`.
 
-    It warns (`UserWarning`) of a baseline of another server, and of an ignored row without any
-    finding.
+    It warns (`UserWarning`) of a baseline of another server, of an ignored row without any finding,
+    and of invariants of tools that aren't called.
 
     Raises:
         ConnectFailed: there is no conversation with the server.
-        FuzzFindings: the server breaks rules.
+        FuzzFindings: the server breaks rules or invariants.
+        InvariantError: the file of invariants is wrong, or one of its functions is broken.
         NothingJudged: no case was played, or there was no time to confirm any fault, such as for
             too small `seconds`.
         OSError: the baseline cannot be read.
@@ -103,16 +110,22 @@ async def fuzz_server(
     from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
     from mcp_trio.oracle.fuzz.campaign._campaign import DEFAULT_LANES, Campaign, CampaignOptions
     from mcp_trio.oracle.fuzz.causes._baseline import parse_ignored_row
+    from mcp_trio.oracle.fuzz.invariants._checks import Checks
+    from mcp_trio.oracle.fuzz.invariants._declared import InvariantError
+    from mcp_trio.oracle.fuzz.invariants._load import load_invariants
 
     if isinstance(ignore, str):
         raise TypeError("ignore is a list of rows, not one text")
+    declared = None if invariants is None else load_invariants(invariants)
+    names = () if declared is None else declared.known
+    checks = None if declared is None else Checks(declared)
     limits = CampaignOptions(
         seconds=seconds,
         cases=cases,
         response_timeout=response_timeout,
         call_timeout=call_timeout,
         baseline=_read_baseline(baseline),  # before the directory is removed, which it can be in
-        ignored=tuple(map(parse_ignored_row, ignore)),
+        ignored=tuple(parse_ignored_row(each, names) for each in ignore),
         lanes=1 if isinstance(target, str) else DEFAULT_LANES,
     )
     shutil.rmtree(directory, ignore_errors=True)  # of an earlier run
@@ -121,9 +134,12 @@ async def fuzz_server(
     async with open_quiet_nursery() as nursery:
         fuzzed = _target(target, nursery, options)
         offers = await probe(fuzzed)
-        choices = CaseChoices(offers, _tools(offers, set(allow)), http=fuzzed.kind == "http")
+        tools = _tools(offers, set(allow))
+        if declared is not None:
+            _check_tools(declared, offers, tools)
+        choices = CaseChoices(offers, tools, http=fuzzed.kind == "http", invariants=declared)
         source = CaseSource(choices, seed)
-        campaign = Campaign(fuzzed, source, choices, limits, echo=echo)
+        campaign = Campaign(fuzzed, source, choices, limits, echo=echo, checks=checks)
         await campaign.run()
     _warn_of_accepted(campaign, limits, offers.name)
     failures = [each for each in campaign.findings if each.is_failure]
@@ -133,6 +149,8 @@ async def fuzz_server(
         # pytest would collect it in its next run, and two of one name are an error.
         (directory / "test_findings.py").unlink()
         raise FuzzFindings(failures, directory)
+    if checks is not None and checks.failure:
+        raise InvariantError(f"{checks.invariants.source}: {checks.failure}")
     if campaign.is_lost or campaign.is_away:
         notes = escape_text("; ".join(campaign.notes), "\n")
         raise ConnectFailed(f"the conversation with the server ended: {notes}")
@@ -165,6 +183,17 @@ def _warn_of_accepted(campaign: Campaign, limits: CampaignOptions, name: str) ->
     for entry, count in campaign.found.ignored.items():
         if not count:
             warnings.warn(f"no finding is ignored by {entry}", stacklevel=3)
+
+
+def _check_tools(declared: Invariants, offers: Offers, tools: Sequence[str]) -> None:
+    """Warn of tools whose invariants cannot be checked.
+
+    Raises:
+        InvariantError: the server lacks a tool that is named.
+    """
+    declared.check_tools([str(each.get("name")) for each in offers.tools])
+    for line in declared.find_unreached(tools):
+        warnings.warn(escape_text(line), stacklevel=3)
 
 
 def _target(target: Any, nursery: trio.Nursery, options: dict[str, Any]) -> Any:

@@ -20,8 +20,8 @@ The fixtures:
 - `mcp_wire`: a function that gives a `ScriptedPeer`, which sends and expects single messages, valid
   or not: `async with mcp_wire() as peer: await peer.send("junk")`.
 - `mcp_fuzz`: a function that plays drawn conversations with it, as `mcp-trio fuzz` does, and raises
-  `FuzzFindings` if it breaks a rule: `await mcp_fuzz(seconds=10, allow=["search"])`. It needs the
-  extra `mcp-trio[fuzz]`.
+  `FuzzFindings` if it breaks a rule: `await mcp_fuzz(seconds=10, allow=["search"])`. Checks of your
+  own are in a file, `invariants="checks.py"`. It needs the extra `mcp-trio[fuzz]`.
 - `mcp_contract`: a function that compares what the server offers with a saved contract, and raises
   `ContractBroken`: `await mcp_contract("server.contract.json")`. `pytest --mcp-update` writes the
   contract anew.
@@ -203,7 +203,8 @@ def mcp_fuzz(
 ) -> Iterator[Callable[..., Awaitable[None]]]:
     """Return an asynchronous function that fuzzes the server under test.
 
-    Its options are `fuzz_server`'s, all by keyword. What it finds is kept in the test's own
+    Its options are `fuzz_server`'s, all by keyword; a file of invariants is relative to the test's
+    directory. What it finds is kept in the test's own
     directory, in the traces' directory. A test that doesn't await it fails.
     """
     directory, name = _place_of_traces(request)
@@ -212,6 +213,8 @@ def mcp_fuzz(
     async def fuzz(**options: Any) -> None:
         nonlocal is_used
         is_used = True
+        if isinstance(options.get("invariants"), str | os.PathLike):
+            options["invariants"] = request.path.parent / options["invariants"]
         await fuzz_server(mcp_target, directory / f"{name}-fuzz", **options)
 
     yield fuzz

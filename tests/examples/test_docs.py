@@ -67,7 +67,7 @@ def test_reference_has_a_page_for_every_public_package() -> None:
         for name in re.findall(r"^\.\. public:: (\S+)", read(page), re.MULTILINE)
     ]
     drivers = {"mcp_trio", "mcp_trio.host", "mcp_asyncio_shim"}
-    testing = {"mcp_trio.testing", "mcp_trio.testing.hostile", "mcp_trio.testing.strategies"}
+    testing = {f"mcp_trio.testing{each}" for each in ("", ".hostile", ".invariants", ".strategies")}
     assert set(described) == PUBLIC | drivers | testing
 
 

@@ -30,7 +30,13 @@ BENCH = re.compile(
     re.MULTILINE,
 )
 BENCHED = "docs/howto/bench.md"  # with files that its commands need
-VARIABLE = {"docs/howto/fuzz-and-measure.md": FIGURE, BENCHED: BENCH}
+# The page's files are played too. The time for examining is left out if there was less than 0.5 s.
+INVARIANTS = "docs/howto/invariants.md"
+VARIABLE = {
+    "docs/howto/fuzz-and-measure.md": FIGURE,
+    BENCHED: BENCH,
+    INVARIANTS: re.compile(rf" \(and [^)]*\)|{FIGURE.pattern}"),
+}
 TESTING = "docs/howto/testing.md"
 # A program that registers a server as Claude Code does.
 CLAUDE = """\
@@ -70,7 +76,7 @@ def claude(tmp_path: Path) -> None:
 def test_commands_of_page_print_what_it_shows(page: str, folder: Path, claude: None) -> None:
     if "$ curl " in read(page) and shutil.which("curl") is None:
         pytest.skip("needs curl")
-    outputs = list(play(page, folder, None if page == BENCHED else ["console"]))
+    outputs = list(play(page, folder, None if page in (BENCHED, INVARIANTS) else ["console"]))
     for output in outputs:
         output.check(VARIABLE.get(page))
     assert len(outputs) > 3

@@ -253,7 +253,7 @@ def test_options_page_lists_options_of_asgi() -> None:
 
 
 def public_errors() -> Iterable[str]:
-    for package in PUBLIC | {"mcp_trio"}:
+    for package in PUBLIC | {"mcp_trio", "mcp_trio.testing.invariants"}:
         module = importlib.import_module(package)
         for name in module.__all__:
             value = getattr(module, name)

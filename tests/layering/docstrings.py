@@ -60,6 +60,7 @@ PACKAGES: Final = (
     "mcp_trio.host",
     "mcp_trio.testing",
     "mcp_trio.testing.strategies",
+    "mcp_trio.testing.invariants",
     "mcp_trio.testing.hostile",
     "mcp_asyncio_shim",
 )

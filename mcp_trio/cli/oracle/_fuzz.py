@@ -12,7 +12,7 @@ import argparse
 import importlib.util
 import secrets
 import sys
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext, redirect_stdout
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from mcp_trio.oracle.fuzz.campaign._findings import FuzzFinding
     from mcp_trio.oracle.fuzz.causes._baseline import Baseline, IgnoredRow
     from mcp_trio.oracle.fuzz.habits._watch import ShownHabit
+    from mcp_trio.oracle.fuzz.invariants._checks import Checks
+    from mcp_trio.oracle.fuzz.invariants._load import Invariants
     from mcp_trio.streams._stdio import StopSignal
 
 __all__ = ["FuzzOptions", "fuzz", "parse"]
@@ -92,8 +94,8 @@ example:
 
 exit status:
   0    nothing was found, or only advice and habits of the server's SDK
-  1    the server breaks at least one rule, crashes or hangs
-  2    the command line is wrong
+  1    the server breaks at least one rule or invariant, crashes or hangs
+  2    the command line, or a file that it names, is wrong; or an invariant is broken
   3    no conversation: the server did not start or answer, or does not any more
   4    nothing was judged: no case was played, no fault that was seen could be played again in time,
        or tools were allowed and no call was answered
@@ -127,6 +129,7 @@ class FuzzOptions:
     baseline: Path | None = None
     ignored: tuple[str, ...] = ()
     ignore_file: Path | None = None
+    invariants: Path | None = None
     allow_remote: bool = False
     as_json: bool = False
     # Further arguments of the function that plays a case, for the tests that are written.
@@ -196,6 +199,13 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
         help=f"how long a tool's first call may take (default: {DEFAULT_CALL_TIMEOUT:g}); later"
         " ones three times as long as its slowest success, at least 0.3 s, and no longer than this",
     )
+    add(
+        "--invariants",
+        metavar="FILE",
+        type=Path,
+        help="check results by the functions in FILE, a Python file of yours that is run: see"
+        " mcp_trio.testing.invariants",
+    )
     add("--stress", action="store_true", help="send what is large, slow or much, too")
     add(
         "--rate",
@@ -229,6 +239,7 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
         requires_tools=found.require_tools,
         stress=found.stress,
         call_timeout=found.call_timeout,
+        invariants=found.invariants,
         rate=found.rate,
         allow_remote=found.allow_remote,
     )
@@ -442,7 +453,12 @@ async def _run_campaign(
     began = trio.current_time()
     stderr, stdout = target.stderr, Screen(sys.stdout)
     begin_junit(options, target.shown_words, target.known_secrets)
-    limits = campaign_options(options, is_command=not isinstance(target.server, str))
+    invariants = _load_invariants(options)
+    limits = campaign_options(
+        options,
+        is_command=not isinstance(target.server, str),
+        invariants=() if invariants is None else invariants.known,
+    )
     campaign: Campaign | None = None
     async with AsyncExitStack() as recorders, open_quiet_nursery() as nursery:
         with scope:
@@ -464,10 +480,19 @@ async def _run_campaign(
             if options.requires_tools and not tools:
                 raise _no_tools(fuzzed, len(offers.tools), options)
             _show_target(stderr, offers, tools, options)
+            checks = None
+            if invariants is not None:
+                checks = _begin_checks(invariants, offers, tools, stderr)
             show_accepted(stderr, limits, Campaign.side, offers.name)
             echo = Echo()
             await echo.begin()
-            choices = CaseChoices(offers, tools, http=fuzzed.kind == "http", stress=options.stress)
+            choices = CaseChoices(
+                offers,
+                tools,
+                http=fuzzed.kind == "http",
+                stress=options.stress,
+                invariants=invariants,
+            )
             display = Display(stderr, stdout, as_json=options.as_json)
             campaign = Campaign(
                 fuzzed,
@@ -477,8 +502,11 @@ async def _run_campaign(
                 echo=echo,
                 on_finding=display.show_finding,
                 on_habit=display.show_habit,
+                checks=checks,
             )
-            await run_shown(campaign, display, options.output)
+            # What the author's functions print isn't a part of the report.
+            with nullcontext() if checks is None else redirect_stdout(sys.stderr):
+                await run_shown(campaign, display, options.output)
     if campaign is None:
         return stop.exit_code or INTERRUPTED
     if stop.caught:
@@ -487,6 +515,47 @@ async def _run_campaign(
     if stop.caught:
         return stop.exit_code
     return status_of(campaign, options)
+
+
+def _load_invariants(options: FuzzOptions) -> Invariants | None:
+    """Return what the file of `--invariants` declares, None without one.
+
+    Raises:
+        CliError: the file is wrong.
+    """
+    if options.invariants is None:
+        return None
+    from mcp_trio.oracle.fuzz.invariants._declared import InvariantError
+    from mcp_trio.oracle.fuzz.invariants._load import load_invariants
+
+    try:
+        return load_invariants(options.invariants)
+    except InvariantError as exc:
+        raise CliError(f"--invariants: {exc}", MISUSE) from exc
+
+
+def _begin_checks(
+    invariants: Invariants, offers: Offers, tools: Sequence[str], stderr: Screen
+) -> Checks:
+    """Return the checks of a run, and say which of them it cannot make.
+
+    Raises:
+        CliError: the server lacks a tool that the file names.
+    """
+    from mcp_trio.oracle.fuzz.invariants._checks import Checks
+    from mcp_trio.oracle.fuzz.invariants._declared import InvariantError
+
+    try:
+        invariants.check_tools([str(each.get("name")) for each in offers.tools])
+    except InvariantError as exc:
+        raise CliError(f"--invariants: {exc}", MISUSE) from exc
+    for line in invariants.find_unreached(tools):
+        stderr.write_line(("note: ", "yellow"), escape_text(line))
+
+    def show(text: str) -> None:
+        stderr.write_line(("broken: ", "bold red"), text)
+
+    return Checks(invariants, on_broken=show)
 
 
 def _fuzz_target(target: Target, options: FuzzOptions, nursery: trio.Nursery):  # type: ignore[no-untyped-def]
@@ -551,12 +620,15 @@ def _choose_tools(offers: Offers, options: FuzzOptions) -> list[str]:
     ]
 
 
-def campaign_options(options: FuzzOptions, *, is_command: bool) -> CampaignOptions:
+def campaign_options(
+    options: FuzzOptions, *, is_command: bool, invariants: Collection[str] = ()
+) -> CampaignOptions:
     """Return how long a run goes on, and which findings it leaves out.
 
     Args:
         options: the options of the line.
         is_command: True if each conversation has a process of its own.
+        invariants: the names of the author's functions, whose findings can be ignored, too.
 
     Raises:
         CliError: the baseline or the ignored rows cannot be read.
@@ -571,7 +643,7 @@ def campaign_options(options: FuzzOptions, *, is_command: bool) -> CampaignOptio
         shrinks=options.shrinks,
         keep_going=options.keep_going,
         baseline=_read_baseline(options.baseline),
-        ignored=_read_ignored(options),
+        ignored=_read_ignored(options, invariants),
         lanes=options.lanes or (DEFAULT_LANES if is_command and not options.stress else 1),
     )
 
@@ -626,16 +698,18 @@ async def run_shown(campaign: Campaign, display: Display, folder: Path) -> None:
     Raises:
         CliError: nothing can be written to the folder.
     """
-    from mcp_trio.oracle.fuzz._report import check_folder, read_cases
+    from mcp_trio.oracle.fuzz._report import check_folder, read_cases, read_kept
 
     try:
         check_folder(folder)
     except OSError as exc:
         raise CliError(f"{exc.filename}: {exc.strerror}", MISUSE) from exc
+    known = () if campaign.checks is None else campaign.checks.invariants.known
+    campaign.keep(read_kept(folder, known))
     async with open_quiet_nursery() as nursery:
         nursery.start_soon(display.run, campaign)
         try:
-            await campaign.run(read_cases(folder, campaign.notes))
+            await campaign.run(read_cases(folder, campaign.notes, known))
         except Exception as exc:  # noqa: BLE001 - raised by `status_of`, once the files are written
             campaign.failure = exc
 
@@ -664,7 +738,7 @@ def _read_baseline(path: Path | None) -> Baseline:
         raise CliError(f"--baseline {path}: {exc}", MISUSE) from exc
 
 
-def _read_ignored(options: FuzzOptions) -> tuple[IgnoredRow, ...]:
+def _read_ignored(options: FuzzOptions, invariants: Collection[str]) -> tuple[IgnoredRow, ...]:
     """Return the rows to ignore: the line's, then the file's.
 
     Raises:
@@ -673,13 +747,14 @@ def _read_ignored(options: FuzzOptions) -> tuple[IgnoredRow, ...]:
     from mcp_trio.oracle.fuzz.causes._baseline import parse_ignored_row, read_ignored_rows
 
     try:
-        found = [parse_ignored_row(each) for each in options.ignored]
+        found = [parse_ignored_row(each, invariants) for each in options.ignored]
     except ValueError as exc:
         raise CliError(f"--ignore-row: {exc}", MISUSE) from exc
     if options.ignore_file is None:
         return tuple(found)
     try:
-        return (*found, *read_ignored_rows(_read(options.ignore_file).decode()))
+        text = _read(options.ignore_file).decode()
+        return (*found, *read_ignored_rows(text, invariants))
     except ValueError as exc:  # also of other bytes than UTF-8
         raise CliError(f"--ignore-file {options.ignore_file}: {exc}", MISUSE) from exc
 
@@ -724,6 +799,8 @@ def status_of(campaign: Campaign, options: FuzzOptions) -> int:
         return LOST
     if is_found:
         return FOUND
+    if campaign.broken:
+        return MISUSE
     return NOTHING_JUDGED if campaign.unjudged else 0
 
 
@@ -761,6 +838,8 @@ def write(
         arguments["response_timeout"] = options.response_timeout
     if options.call_timeout != DEFAULT_CALL_TIMEOUT:
         arguments["call_timeout"] = options.call_timeout
+    if options.invariants is not None:
+        arguments["invariants"] = RunDirectory(options.invariants, options.output, Path.cwd())
     document = report_document(campaign, offers, options.seed)
     if options.junit is not None:  # first: the folder may not be writable
         write_junit(options.junit, junit_report(campaign, strict=options.strict))
@@ -907,7 +986,7 @@ def _show_summary(
         )
     if count:
         stdout.write_line(f"in {options.output}: {', '.join(names)}")
-    if campaign.unjudged:
+    if campaign.unjudged and not campaign.broken:
         stderr.write_message(f"mcp-trio: nothing was judged: {campaign.unjudged}")
 
 

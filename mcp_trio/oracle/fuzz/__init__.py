@@ -15,6 +15,8 @@ How the parts join, from the bottom up:
   accepted (`_baseline`).
 - `habits`: what servers do because of their SDK (`_table`), by what an SDK is recognized
   (`_sdk_marks`), and how its habits are told from the author's faults (`_watch`).
+- `invariants`: what the server's author checks with functions in a file (`_checks`), and the values
+  that it hands from one call to the next (`_handing`).
 - `campaign`: a run. `_campaign` plays the cases in lanes, for which `_feed` draws them in a worker
   thread. `_agenda` says which fault is examined next, and `_examination` confirms it on a fresh
   target and shrinks its case (`_shrink`). `_findings` has what was found.

@@ -10,6 +10,8 @@ A place is an index into all things of one kind, modulo their number. Steps for 
                                         `_meta` of its revision is whole, absent, old (a revision
                                         that doesn't exist) or bare (no capabilities)
     call tool arguments extra           call a tool. Extra: some of progress, task, text
+    hand tool argument value place      give the next call of a tool a value that earlier calls have
+                                        returned; place 0 is the newest one. See `invariants`
     notify method params
     burst count method params           send `count` requests at once
     wait                                wait for the responses to all open requests
@@ -231,7 +233,9 @@ def avoided_name(step: Step) -> tuple[str, str] | None:
     answer them, each one costs a whole timeout.
     """
     step = own_step(step)
-    if step[0] == "open" or len(step) < 2 or not isinstance(step[1], str) or len(step[1]) > 99:
+    if step[0] in ("open", "hand") or len(step) < 2:
+        return None
+    if not isinstance(step[1], str) or len(step[1]) > 99:
         return None
     if step[0] == "request" and len(step) > 2 and not isinstance(step[2], dict):
         return "request", "with other params"

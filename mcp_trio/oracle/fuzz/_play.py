@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from ._case import Case, Step
     from ._echo import Echo
     from ._session import TargetSession
+    from .invariants._checks import CaseChecks
 
 __all__ = ["STEP_NAMES", "Player", "TargetLike", "play_case"]
 
@@ -117,6 +118,7 @@ class Player:
             waited for: the response to the probe shows that the server has read it.
         call_times: how long calls of tools may take, which the players of a run share. By default
             nothing is known about any tool.
+        checks: the author's own functions, for one play; None without any.
     """
 
     def __init__(
@@ -129,8 +131,10 @@ class Player:
         wanted: tuple[str, str] | None = None,
         drops: Callable[[Mapping[str, Any]], bool] | None = None,
         call_times: CallTimes | None = None,
+        checks: CaseChecks | None = None,
     ) -> None:
         self._timeout = response_timeout
+        self._checks = checks
         self._call_times = call_times or CallTimes()
         self._drops = drops
         self._echo = echo
@@ -163,6 +167,7 @@ class Player:
             session.drops = self._drops
         try:
             for place, step in enumerate(case):
+                await self._check_results()
                 if self._wanted is not None and session.has_fault(self._wanted):
                     self._outcome.steps = place
                     break
@@ -266,6 +271,7 @@ class Player:
         """Wait for the responses to a client's requests, and report what is wrong with them."""
         if not self._is_over():
             await self._settle()
+        await self._check_results()
         for request in self.session.requests:
             if request.loss in ("missing", "cut"):
                 self._report_missing(request)
@@ -303,6 +309,12 @@ class Player:
         if status is None or self._has_disconnected:
             return False
         return bool(status < 0 or (status > 0 and session.is_open))
+
+    async def _check_results(self) -> None:
+        """Run the author's functions for the results that have come."""
+        if self._checks is not None:
+            for session in self._sessions():
+                await self._checks.check(session)
 
     def _is_over(self) -> bool:
         """Return True if the play can end: the wanted fault was found, or the session has ended."""
@@ -906,14 +918,23 @@ class Player:
 
     async def _call(self, tool: str, arguments: Any, extra: tuple[str, ...] = ()) -> None:
         session = self.session
+        handed: dict[str, Any] = {}
+        if self._checks is not None:
+            arguments, handed = await self._checks.prepare(tool, arguments, session.revision)
         params: dict[str, Any] = {"name": tool, "arguments": arguments}
         is_task = "task" in extra or UNSUPPORTED_TASK in extra
         if is_task and dialect_of(session.revision).stateful:
             params["task"] = {"ttl": 60_000}
         more = {"progressToken": session.new_token()} if "progress" in extra else {}
-        await self._send(
+        request = await self._send(
             "tools/call", params, "text" if "text" in extra else "int", extra_meta=more
         )
+        if self._checks is not None:
+            self._checks.note_handed(request, handed)
+
+    async def _hand(self, tool: str, argument: str, value: str, place: int) -> None:
+        if self._checks is not None:
+            self._checks.hand(tool, argument, value, place)
 
     async def _notify(self, method: str, params: Any = "absent") -> None:
         self._check_message(method, params)
@@ -1147,6 +1168,7 @@ _STEPS: Final[dict[str, Any]] = {
     "open": Player._open,
     "request": Player._request,
     "call": Player._call,
+    "hand": Player._hand,
     "notify": Player._notify,
     "burst": Player._burst,
     "wait": Player._wait,

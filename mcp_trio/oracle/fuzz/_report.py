@@ -24,9 +24,10 @@ from mcp_trio.oracle._junit import attribute, junit_case, junit_suite, row_name
 from ._case import Case, decode_case, encode_case, shown_case
 from .causes._baseline import REPORT_FORMAT, cause_document
 from .causes._cause import possible_causes
+from .invariants._stored import needed_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator
 
     from ._play import TargetLike
     from ._probe import Offers
@@ -45,6 +46,7 @@ __all__ = [
     "hidden_variable",
     "junit_report",
     "read_cases",
+    "read_kept",
     "report_document",
     "write_findings",
 ]
@@ -227,6 +229,10 @@ def report_document(campaign: Campaign, offers: Offers, seed: int) -> dict[str, 
             row: campaign.opportunities[row] for row in sorted(campaign.opportunities)
         },
     }
+    if campaign.kept:
+        document["kept"] = campaign.kept
+    if campaign.checks is not None:
+        document["invariants"] = campaign.checks.report()
     if not getattr(campaign.target, "secrets", ()):
         return document
     hidden: dict[str, Any] = _hidden(document, _redactor_for(campaign.target).hide_known)
@@ -467,7 +473,9 @@ def junit_report(campaign: Campaign, *, strict: bool = False) -> str:
         row = shown.habit.row
         habits[row] = habits.get(row, "") + f"<{verdict} message={attribute(hide(text))}/>"
     other = {**found, **seen, **habits}
-    passed = [row for row in ROWS if campaign.opportunities.get(row) and row not in other]
+    checked = [] if campaign.checks is None else campaign.checks.passed
+    judged = [row for row in ROWS if campaign.opportunities.get(row)]
+    passed = [row for row in (*judged, *checked) if row not in other]
     for row in [*other, *passed]:
         faults = "".join(
             f"<{'failure' if strict or each.is_failure else 'skipped'} message="
@@ -499,7 +507,9 @@ def _junit_suite(target: Any, cases: list[str], failed: int, error: str) -> str:
     )
 
 
-def read_cases(folder: Path, notes: list[str] | None = None) -> list[Case]:
+def read_cases(
+    folder: Path, notes: list[str] | None = None, known: Collection[str] = ()
+) -> list[Case]:
     """Return the cases of the last report in a folder, or none if there is no readable report.
 
     A new run plays them first, which shows which faults are repaired. Cases that a cancelled run
@@ -508,19 +518,52 @@ def read_cases(folder: Path, notes: list[str] | None = None) -> list[Case]:
     Args:
         folder: the folder.
         notes: gets a note for each case that cannot be played.
+        known: the names that the author's file declares. Cases that need others aren't returned.
     """
+    stored = _read_stored(folder, notes)
+    return [case for _, needs, case in stored if needs.issubset(known)]
+
+
+def read_kept(folder: Path, known: Collection[str] = ()) -> list[dict[str, Any]]:
+    """Return what `read_cases` leaves out, as the next report keeps it."""
+    return [
+        {
+            "kind": "invariant" if invariant else "row",
+            "row": invariant,
+            "needs": sorted(needs),
+            "steps": encode_case(case),
+        }
+        for invariant, needs, case in _read_stored(folder)
+        if not needs.issubset(known)
+    ]
+
+
+def _read_stored(
+    folder: Path, notes: list[str] | None = None
+) -> list[tuple[str, frozenset[str], Case]]:
+    """Return a report's cases: the invariant that each breaks or "", the names it needs, itself."""
     try:
         data, _ = read_regular_file(folder / REPORT, max_size=_MAX_REPORT)
         document = json.loads(data)
-        stored: Sequence[Any] = [each["steps"] for each in document["findings"]]
-        stored = [*stored, *document.get("unplayed", ())]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        found = [*document["findings"], *document.get("kept", ())]
+        found += [{"steps": each} for each in document.get("unplayed", ())]
+        stored = [
+            (
+                str(each.get("row", "")) if each.get("kind") == "invariant" else "",
+                each["steps"],
+                frozenset(map(str, each.get("needs", ()))),
+            )
+            for each in found
+        ]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return []
     cases = []
-    for place, steps in enumerate(stored):
+    for place, (invariant, steps, needs) in enumerate(stored):
         try:
-            cases.append(decode_case(steps))
+            case = decode_case(steps)
         except ValueError as exc:
             if notes is not None:
                 notes.append(f"case {place} of the last report is not played: {exc}")
+            continue
+        cases.append((invariant, needs | needed_names(case, invariant), case))
     return cases

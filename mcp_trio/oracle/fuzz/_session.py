@@ -132,11 +132,11 @@ class TargetFault(Struct, frozen=True, kw_only=True):
 
     Attributes:
         kind: "row" for a broken requirement, "crash" for a process that ended, "hang" for a target
-            that no longer responds.
-        row: the requirement's id, or "crash".
+            that no longer responds, "invariant" for a failed check by the author.
+        row: the requirement's id, "crash", or the name of the author's function.
         method: the method of the message that shows it; empty without a message.
         detail: a text that tells crashes apart: the exit status, and after a space the link that
-            explains a crash that is known of an SDK.
+            explains a crash that is known of an SDK. For an invariant the called tool's name.
         sentence: the fault, in one sentence.
         level: the requirement's level.
         link: the URL of the requirement's text, or "".
@@ -148,7 +148,7 @@ class TargetFault(Struct, frozen=True, kw_only=True):
             request had another response before.
     """
 
-    kind: Literal["row", "crash", "hang"]
+    kind: Literal["row", "crash", "hang", "invariant"]
     row: str
     method: str = ""
     detail: str = ""

@@ -29,11 +29,14 @@ from mcp_trio.oracle.strategies._values import encoded, json_objects, json_value
 from ._call_guard import INVENTED_METHODS, UNKNOWN_PROMPT, UNKNOWN_TOOLS, UNKNOWN_URI
 from ._case import AFTER_CANCEL, UNSUPPORTED_TASK, avoided_name, on_client
 from ._stress import draw_stress
+from .invariants._handing import find_handings, with_handed_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from hypothesis.strategies import DrawFn, SearchStrategy
+
+    from .invariants._load import Invariants
 
 __all__ = ["CaseChoices", "CaseSource", "cases"]
 
@@ -94,6 +97,7 @@ class CaseChoices:
         tools: the names of the tools that may be called.
         http: True to draw steps for HTTP.
         stress: True to draw steps that need much time or memory.
+        invariants: the author's file, which says what calls hand to each other; None without one.
 
     Attributes:
         fresh: one case in so many begins its conversation in a special way, which needs a new
@@ -111,6 +115,7 @@ class CaseChoices:
         *,
         http: bool = False,
         stress: bool = False,
+        invariants: Invariants | None = None,
     ) -> None:
         self.offers = offers
         self.revisions = tuple(offers.revisions) or (LATEST,)
@@ -151,6 +156,7 @@ class CaseChoices:
         self.suspects = _suspects(offers.answers)
         self.fresh = FRESH_AT_FIRST
         self.stress = stress
+        self.handings = find_handings(invariants, self.names)
         self.avoided: set[tuple[str, str]] = set()
         self.changers: list[str] = []
 
@@ -304,6 +310,8 @@ def cases(choices: CaseChoices) -> SearchStrategy[list[Step]]:
         else:
             steps += _some_phrases(draw, choices, revision, 4)
         steps = [step for step in steps if not _is_avoided(step, choices) or draw.below(20) == 0]
+        if choices.handings:
+            steps = with_handed_values(draw, steps, choices.handings)
         # How a process ends costs a new one each time, and is soon known.
         ends = 40 if choices.fresh == FRESH_AT_FIRST and not choices.http else 300
         if how == "whole" and draw.below(ends) == 0:
@@ -385,6 +393,8 @@ def _phrases(choices: CaseChoices, revision: str) -> list[Callable[..., list[Ste
         found.append(_unknown_prompt)
     if choices.declares(revision, "resources"):
         found.append(_unknown_resource)
+    if choices.handings:
+        found += [_handed_calls] * 8
     if modern:
         found += [_strange_meta, _strange_meta]
     if choices.http:
@@ -756,6 +766,17 @@ def _call(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
         # The judge compares the call with its tool, once it knows the whole list.
         return [("page", "tools/list", "all"), step]
     return [step, ("wait",)] if after == 1 else [step]
+
+
+def _handed_calls(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """Draw a call that provides a value, and calls that can use it."""
+    handing = draw.pick(choices.handings)
+    steps: list[Step] = []
+    for _ in range(1 + draw.below(2)):
+        steps += [_one_call(draw, choices, (), place=draw.pick(handing.providers)), ("wait",)]
+    for _ in range(1 + draw.below(3)):
+        steps += [_one_call(draw, choices, (), place=handing.tool), ("wait",)]
+    return steps
 
 
 def _nearly_valid_call(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from mcp_trio.oracle.fuzz.causes._baseline import Baseline, IgnoredRow
     from mcp_trio.oracle.fuzz.habits._table import Habit
     from mcp_trio.oracle.fuzz.habits._watch import ShownHabit
+    from mcp_trio.oracle.fuzz.invariants._checks import Checks
 
     from ._feed import SourceLike
 
@@ -156,6 +157,8 @@ class Campaign:
         is_lost: the run ended because the target could no longer be started.
         failure: an error of the fuzzer itself that has ended the run, or None.
         interrupted: how a signal has ended the run, as a clause, or "".
+        checks: the author's own functions; None without any.
+        kept: findings of an earlier report that need functions which this run doesn't have.
     """
 
     side: Literal["client", "server"] = "server"
@@ -172,8 +175,11 @@ class Campaign:
         echo: Echo | None = None,
         on_finding: Callable[[FuzzFinding], object] = lambda finding: None,
         on_habit: Callable[[ShownHabit], object] = lambda shown: None,
+        checks: Checks | None = None,
     ) -> None:
         self.target = target
+        self.checks = checks
+        self.kept: list[dict[str, Any]] = []
         self.unplayed: list[Case] = []
         self.repaired = 0
         self.unconfirmed: Counter[str] = Counter()
@@ -237,6 +243,7 @@ class Campaign:
             wanted=wanted,
             drops=self._habits.drops,
             call_times=self._call_times,
+            checks=None if self.checks is None else self.checks.begin(),
         )
 
     def _new_examiner(self) -> Examiner:
@@ -265,6 +272,8 @@ class Campaign:
                     while self._sessions:
                         nursery.start_soon(self._end_session, self._sessions.pop()[1])
             if note := self._memory.note():
+                self._add_note(note)
+            for note in () if self.checks is None else self.checks.notes(self.seconds):
                 self._add_note(note)
 
     async def _play_and_examine(self) -> None:
@@ -694,7 +703,7 @@ class Campaign:
                 f"{tools} allowed, and no call was answered; allow more time with --seconds, or"
                 " more cases with --cases"
             )
-        return ""
+        return "" if self.checks is None else self.checks.unjudged
 
     @property
     def incomplete(self) -> str:
@@ -705,7 +714,23 @@ class Campaign:
             return self.interrupted
         if self.is_lost or self.is_away:
             return self.notes[-1] if self.notes else f"the {self.side} does not answer any more"
-        return self.unjudged
+        return self.broken or self.unjudged
+
+    @property
+    def broken(self) -> str:
+        """Which of the author's functions are broken, and why; empty if none is."""
+        return "" if self.checks is None else self.checks.failure
+
+    def keep(self, findings: list[dict[str, Any]]) -> None:
+        """Keep findings of an earlier report that this run cannot play, and say so."""
+        self.kept = findings
+        names = sorted({name for each in findings for name in each["needs"]})
+        if findings:
+            count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
+            self._add_note(
+                f"{count} of the last report cannot be played, and stay in this one: --invariants"
+                f" FILE is needed, with {', '.join(names)}"
+            )
 
     # -- For displays ------------------------------------------------------------------------------
 

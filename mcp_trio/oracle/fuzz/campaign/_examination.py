@@ -156,7 +156,7 @@ class Examiner:
             openings = [newest] if case[0] == newest else [newest, case[0]]
             requests = product(openings, _cancellable(case))
             return [[opening, step, *_CANCEL_FIRST] for opening, step in requests]
-        if fault.kind != "row" or len(case) < _MANY_STEPS:
+        if fault.kind not in ("row", "invariant") or len(case) < _MANY_STEPS:
             return []
         steps = [step for step in case if _method_of(own_step(step)) == fault.method]
         return [[*_openings(case, step), step] for step in steps[-_MAX_ALONE:]]
@@ -316,7 +316,8 @@ class Examiner:
         return found
 
     async def _play(self, case: Case, fault: TargetFault, timeout: float | None = None) -> Outcome:
-        return await self._plays.play(case, timeout, probes=fault.kind != "row", wanted=fault.cause)
+        probes = fault.kind in ("crash", "hang")
+        return await self._plays.play(case, timeout, probes=probes, wanted=fault.cause)
 
 
 def _with_probes(cases: Iterable[Case]) -> list[Case]:

@@ -312,7 +312,7 @@ class Findings:
             for each in self.items
             if each.fault.row == finding.fault.row and (each.is_failure or not finding.is_failure)
         ]
-        is_full = finding.fault.kind == "row" and len(same) >= MAX_PER_ROW
+        is_full = finding.fault.kind in ("row", "invariant") and len(same) >= MAX_PER_ROW
         return same[0] if is_full else None
 
     def _add_tool(self, finding: FuzzFinding, further: FuzzFinding) -> None:

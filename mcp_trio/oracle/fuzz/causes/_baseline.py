@@ -109,8 +109,10 @@ class IgnoredRow(Struct, frozen=True, kw_only=True):
         return self.scope in ("", own) or set(scopes) == {self.scope}
 
 
-def parse_ignored_row(text: str) -> IgnoredRow:
+def parse_ignored_row(text: str, invariants: Collection[str] = ()) -> IgnoredRow:
     """Return the entry `ROW[:METHOD|:TOOL]`, with a reason after a space if it has one.
+
+    `invariants` are the names of invariants, each of which may be the row.
 
     Raises:
         ValueError: it isn't an entry, or there is no such row.
@@ -119,14 +121,15 @@ def parse_ignored_row(text: str) -> IgnoredRow:
     if found is None:
         raise ValueError(f"{text!r} is not ROW, ROW:METHOD or ROW:TOOL")
     row = found["row"]
-    if row not in ROWS and row not in _FAMILIES:
-        close = get_close_matches(row.upper(), [*ROWS, *_FAMILIES], 1)
+    known = [*ROWS, *_FAMILIES, *invariants]
+    if row not in known:
+        close = get_close_matches(row.upper(), known, 1) or get_close_matches(row, known, 1)
         hint = f"; did you mean {close[0]}?" if close else ""
         raise ValueError(f"there is no row {row}{hint}")
     return IgnoredRow(row=row, scope=found["scope"] or "", reason=found["reason"] or "")
 
 
-def read_ignored_rows(text: str) -> list[IgnoredRow]:
+def read_ignored_rows(text: str, invariants: Collection[str] = ()) -> list[IgnoredRow]:
     """Return the entries of a file: one a line, with its reason. `#` begins a comment's line.
 
     Raises:
@@ -137,7 +140,7 @@ def read_ignored_rows(text: str) -> list[IgnoredRow]:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         try:
-            entry = parse_ignored_row(line)
+            entry = parse_ignored_row(line, invariants)
         except ValueError as exc:
             raise ValueError(f"line {number}: {exc}") from exc
         if not entry.reason:
@@ -229,7 +232,7 @@ def _check_steps(steps: Any, where: str) -> None:
 
 def _cause(value: Any, where: str) -> Cause:
     family = _text(value, "family", where)
-    if family not in _FAMILIES:
+    if family not in _FAMILIES and not family.isidentifier():  # an invariant's name is one
         raise ValueError(
             f"it was edited: {where}.family is {escape_text(family[:40])}, and there is no such row"
         )

@@ -83,6 +83,7 @@ _OF_SECOND: Final = " of the second client"  # ends the shape of its messages
 _MAX_BESIDE: Final = 4  # kinds of further messages that a cause names
 _CANCELLED: Final = "cancelled"  # the last word of the detail of a fault after a cancelled call
 _ANSWERED_TWICE: Final = "request, answered again after its cancellation"
+_RESULT: Final = "result"  # what an invariant checks
 # A call as a task, although the tool's entry doesn't allow it.
 _UNSUPPORTED_TASK: Final = "request params/task:object"
 # What a request lacks, by the last word of its step.
@@ -97,13 +98,13 @@ class Cause(Struct, frozen=True, order=True):
     """The cause of a fault, which two findings have in common if they are one fault of the target.
 
     Attributes:
-        family: the requirement: a row's family, `crash`, `hang` or `endless`.
+        family: the requirement: a row's family, `crash`, `hang`, `endless`, or an invariant's name.
         shape: the message that shows it: its kind, and the path and JSON type of what is wrong in
             it, such as `request params:string`. For a crash how the process ended and the last
             message, such as `exit status 1 after request`. For a crash that is known of an SDK the
             link that explains it, in place of the message. A message of a case's second client ends
             in `of the second client`. If the smallest case has several messages, the others follow
-            `, beside `.
+            `, beside `. For an invariant `result`.
         scope: the name of the tool that a well-formed call names, or else the method; `*` for any
             method. A tool with the name of a method is written `tools/call:NAME`.
     """
@@ -130,7 +131,7 @@ class Cause(Struct, frozen=True, order=True):
     @property
     def stands_alone(self) -> bool:
         """True if its shape says all, so that the other messages of its case don't count."""
-        return self.is_known_crash or self.shape == _ANSWERED_TWICE
+        return self.is_known_crash or self.shape in (_ANSWERED_TWICE, _RESULT)
 
     @property
     def anywhere(self) -> Cause:
@@ -385,6 +386,8 @@ def _family(fault: TargetFault) -> str:
 
 def _cause(fault: TargetFault, sent: _Sent) -> Cause:
     shape = sent.shape
+    if fault.kind == "invariant":
+        return Cause(fault.row, _RESULT, sent.tool)
     if fault.row == "RPC-7" and fault.is_of_cancelled:
         # What handles cancellations responds too, whichever method it was.
         return Cause(_family(fault), _ANSWERED_TWICE, ANY)
@@ -422,6 +425,8 @@ def _scope(method: str) -> str:
 
 def _candidates(fault: TargetFault, case: Case, tools: Collection[str]) -> list[_Sent]:
     """Return what can have shown the fault, the most likely one last; at least one."""
+    if fault.kind == "invariant":
+        return [_Sent(_RESULT, _CALL, _tool_scope(fault.detail))]
     sent = list(_sent_in(case, tools))
     others = [each for each in sent if not each.shape.startswith("opening")]
     if fault.kind == "hang":  # its method is the probe's, which isn't answered any more
@@ -534,7 +539,7 @@ def _sent_by_client(  # noqa: C901 - one case for each step
             return _Sent("request", f"tasks/{method}")
         case "mutate" | "damage":
             return _bytes(words[0], revision, tools)
-        case "wait" | "reconnect" | "release" | "serve":
+        case "wait" | "hand" | "reconnect" | "release" | "serve":
             return None
         case _:  # of HTTP, of `--stress` and of cases for clients: their first words are fixed
             return _Sent(" ".join([name, *(each for each in words[:1] if isinstance(each, str))]))
@@ -601,6 +606,10 @@ def _tool_of(message: dict[str, Any], shape: str, tools: Collection[str]) -> str
     name = params.get("name")
     if not isinstance(name, str) or name not in tools:
         return ""
+    return _tool_scope(name)
+
+
+def _tool_scope(name: str) -> str:
     return f"{_CALL}:{name}" if name in _METHOD_SCOPES else name
 
 

@@ -429,6 +429,7 @@ def test_junit_skips_a_row_that_is_unconfirmed() -> None:
         ("crash", "The process keeps running [crash]"),
         ("hang", "The process ends when its connection has ended [hang]"),
         ("NEW-1", "[NEW-1]"),
+        ("total_is_right", "An invariant holds [total_is_right]"),
     ],
 )
 def test_row_is_named_by_words(row: str, name: str) -> None:

@@ -1,0 +1,386 @@
+"""Invariants in plays: their findings, values from call to call, and functions that are broken."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from mcp_trio.oracle.fuzz._case import on_client
+from mcp_trio.oracle.fuzz._play import Player
+from mcp_trio.oracle.fuzz._probe import Offers
+from mcp_trio.oracle.fuzz._steps import CaseChoices
+from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
+from mcp_trio.oracle.fuzz.causes._cause import Cause
+from mcp_trio.oracle.fuzz.invariants import _checks
+from tests.trio_.oracle.fuzz.memory_http import HttpResponse, played_over_http
+from tests.trio_.oracle.fuzz.memory_target import NEW, OLD, MemoryTarget
+from tests.trio_.oracle.fuzz.notes_server import (
+    CAN_BE_READ,
+    CREATED,
+    TOOLS,
+    NotesServer,
+    checks_of,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mcp_trio.oracle.fuzz._case import Case, Step
+    from mcp_trio.oracle.fuzz.invariants._checks import Checks
+
+HAND = ("hand", "read_note", "id", "note_id", 0)
+NAME = "created_note_can_be_read"
+EVERY = """
+@invariant()
+def every_result_is_right(call, result):
+    {}
+"""
+
+
+@pytest.fixture(autouse=True)
+def import_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+def opening(revision: str) -> Case:
+    return [("open", revision, "whole", "all")]
+
+
+def create(text: str = "a", *extra: str) -> tuple[Any, ...]:
+    return ("call", "create_note", {"text": text}, extra)
+
+
+def read(id: str = "none", *extra: str) -> tuple[Any, ...]:
+    return ("call", "read_note", {"id": id}, extra)
+
+
+def play(server: NotesServer, case: Case, checks: Checks) -> list[tuple[str, str, str]]:
+    """Play a case once. Return kind, row and sentence of what the author's functions find."""
+
+    async def run() -> list[tuple[str, str, str]]:
+        session = await MemoryTarget(server).open()
+        outcome = await Player(checks=checks.begin()).play(case, session)
+        await session.aclose()
+        return [
+            (each.kind, each.row, each.sentence)
+            for each in outcome.faults
+            if each.kind == "invariant"
+        ]
+
+    return trio.run(run, clock=MockClock(autojump_threshold=0))
+
+
+def campaign(server: NotesServer, checks: Checks, *cases: Case, **options: Any) -> Campaign:
+    """Play cases in a run that draws none, and return the run."""
+    offers = Offers(revisions=[NEW, OLD], tools=TOOLS, capabilities={NEW: {}, OLD: {}})
+    choices = CaseChoices(offers, ["create_note", "read_note"], invariants=checks.invariants)
+    limits = CampaignOptions(**{"seconds": None, **options})
+    found = Campaign(MemoryTarget(server), None, choices, limits, checks=checks)
+    trio.run(found.run, cases, clock=MockClock(autojump_threshold=0))
+    return found
+
+
+# -- Findings --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("revision", [OLD, NEW])
+def test_failed_assertion_is_a_finding_with_the_functions_name_made_small(
+    tmp_path: Path, revision: str
+) -> None:
+    """It is confirmed on fresh processes like any other, and its cause holds for other seeds."""
+    checks = checks_of(tmp_path, CREATED, CAN_BE_READ)
+    noise: Step = ("request", "tools/list", {}, "int", "whole")
+    case = [*opening(revision), noise, create("bad", "progress"), ("wait",), noise, HAND, read()]
+    run = campaign(NotesServer(forgets=("bad",)), checks, case)
+    (finding,) = [each for each in run.findings if each.fault.kind == "invariant"]
+    fault = finding.fault
+    assert (fault.row, fault.level, fault.method) == (
+        "created_note_can_be_read",
+        "invariant",
+        "tools/call",
+    )
+    assert finding.is_solid
+    assert finding.is_failure
+    assert re.fullmatch(r'read_note {"id": "note-0"}: no such note', fault.sentence)
+    assert [step[0] for step in finding.case] == ["open", "call", "hand", "call"]
+    assert finding.case[1] == ("call", "create_note", {"text": "bad"}, ())
+    assert finding.cause == Cause("created_note_can_be_read", "result", "read_note")
+    assert finding.header is not None
+
+
+def test_invariant_of_all_tools_is_a_finding_for_each_of_them(tmp_path: Path) -> None:
+    checks = checks_of(tmp_path, EVERY.format("assert not result.structured_content, 'x'"))
+    case = [*opening(OLD), create(), ("wait",), read("note-0")]
+    run = campaign(NotesServer(), checks, case)
+    assert sorted(each.cause.scope for each in run.findings if each.cause) == [
+        "create_note",
+        "read_note",
+    ]
+
+
+def test_baseline_leaves_out_what_one_tool_shows_of_an_invariant(tmp_path: Path) -> None:
+    from mcp_trio.oracle.fuzz._report import report_document
+    from mcp_trio.oracle.fuzz.causes._baseline import read_baseline
+
+    parts = EVERY.format("assert not result.structured_content, 'x'")
+    run = campaign(NotesServer(), checks_of(tmp_path, parts), [*opening(OLD), create()])
+    document = json.dumps(report_document(run, Offers(name="a 1"), 1)).encode()
+    case = [*opening(OLD), create("other"), ("wait",), read("note-0")]
+    again = campaign(
+        NotesServer(), checks_of(tmp_path, parts), case, baseline=read_baseline(document)
+    )
+    assert [each.fault.detail for each in again.findings] == ["read_note"]
+    assert sum(again.found.known.values()) > 0
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("assert False, 'the text'", 'create_note {"text": "a"}: the text'),
+        ("assert 1 == 2", 'create_note {"text": "a"}: checks.py, line 5: assert 1 == 2'),
+        ("raise AssertionError", "checks.py, line 5: raise AssertionError"),
+        ("assert False, 'x' * 1000", "x..."),
+    ],
+)
+def test_sentence_has_the_call_and_the_assertions_text_or_line(
+    tmp_path: Path, body: str, says: str
+) -> None:
+    checks = checks_of(tmp_path, EVERY.format(body))
+    ((kind, row, sentence),) = play(NotesServer(), [*opening(OLD), create()], checks)
+    assert (kind, row) == ("invariant", "every_result_is_right")
+    assert says in sentence
+    assert len(sentence) < 500
+    assert checks.broken == {}
+
+
+# -- Results ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("how", "revision", "steps"),
+    [
+        ("now", OLD, [create()]),
+        ("now", NEW, [create()]),
+        ("task", OLD, [create("a", "task"), ("wait",), ("task", 0, "follow")]),
+        ("task", NEW, [create("a", "task"), ("wait",), ("task", 0, "follow")]),
+        ("input", NEW, [create(), ("wait",), ("retry", 0, "right")]),
+        ("now", OLD, [create(), ("wait",), ("reconnect",)]),
+        ("now", OLD, [create(), ("disconnect",)]),
+    ],
+)
+def test_final_result_is_checked_once(
+    tmp_path: Path, how: str, revision: str, steps: list[Any]
+) -> None:
+    """Neither a created task nor a request for input is a result."""
+    checks = checks_of(tmp_path, EVERY.format("assert result.structured_content['id'] == 'x'"))
+    found = play(NotesServer(how=how), [*opening(revision), *steps], checks)
+    assert [row for _, row, _ in found] == ["every_result_is_right"]
+    assert checks.counts == {"every_result_is_right": 1}
+    assert checks.broken == {}
+
+
+@pytest.mark.parametrize(
+    ("how", "steps"),
+    [
+        ("task", [create("a", "task"), ("wait",)]),
+        ("input", [create(), ("wait",)]),
+        ("now", [read()]),
+        ("now", [("request", "tools/list", {}, "int")]),
+        ("now", [("call", "create_note", 7, ())]),
+    ],
+)
+def test_response_without_a_final_success_is_not_checked(
+    tmp_path: Path, how: str, steps: list[Any]
+) -> None:
+    checks = checks_of(tmp_path, EVERY.format("assert False"))
+    server = NotesServer(how=how)
+    if steps[-1][1:3] == ("create_note", 7):
+        server._call = lambda *_: {"content": []}  # type: ignore[method-assign]
+    assert play(server, [*opening(NEW), *steps], checks) == []
+    assert not checks.counts
+
+
+@pytest.mark.parametrize("client", [0, 1])
+async def test_result_over_http_is_checked_for_each_client(
+    tmp_path: Path, autojump_clock: Any, client: int
+) -> None:
+    """What one client was given is handed to the other one, too."""
+    checks = checks_of(tmp_path, CREATED, CAN_BE_READ)
+    server = NotesServer(forgets=("bad",))
+
+    def respond(message: Any) -> HttpResponse:
+        for each in server(message):
+            return HttpResponse(body=json.dumps(each).encode())
+        return HttpResponse(202)
+
+    steps: Case = [*opening(OLD), HAND, read(), ("wait",)]
+    case = [*opening(OLD), create("bad"), ("wait",), *(on_client(client, each) for each in steps)]
+    outcome, _ = await played_over_http(respond, case, Player(checks=checks.begin()))
+    assert [each.row for each in outcome.faults if each.kind == "invariant"] == [NAME]
+    assert server.arguments[-1] == {"id": "note-0"}
+
+
+# -- Values and arguments --------------------------------------------------------------------------
+
+
+def test_value_is_handed_by_its_place_among_those_that_there_are(tmp_path: Path) -> None:
+    checks = checks_of(tmp_path, CREATED)
+    server = NotesServer()
+    places = [0, 1, 2, 7]
+    calls = [each for place in places for each in ((*HAND[:4], place), read("drawn"))]
+    before = [*opening(OLD), HAND, read("first"), create(), create(), ("wait",)]
+    play(server, [*before, *calls], checks)
+    ids = [each["id"] for each in server.arguments if "id" in each]
+    assert ids == ["first", "note-1", "note-0", "note-1", "note-0"]
+
+
+@pytest.mark.parametrize(
+    ("returned", "kept"),
+    [("None", []), ("[]", []), ("['a', 'b']", ["a", "b"]), ("{'x': [1]}", [{"x": [1]}])],
+)
+def test_after_call_returns_one_value_or_a_list_or_none(
+    tmp_path: Path, returned: str, kept: list[Any]
+) -> None:
+    checks = checks_of(tmp_path, f"@after_call(provides='v')\ndef f(c, r): return {returned}\n")
+    hand = ("hand", "read_note", "id", "v")
+    calls = [each for place in range(len(kept)) for each in ((*hand, place), read())]
+    server = NotesServer()
+    play(server, [*opening(OLD), create(), ("wait",), *calls], checks)
+    assert [each["id"] for each in server.arguments[1:]] == kept[::-1]
+    assert checks.broken == {}
+
+
+def test_values_belong_to_one_play(tmp_path: Path) -> None:
+    checks = checks_of(tmp_path, CREATED)
+    server = NotesServer()
+    play(server, [*opening(OLD), create(), ("wait",)], checks)
+    play(server, [*opening(OLD), HAND, read("drawn")], checks)
+    assert server.arguments[-1] == {"id": "drawn"}
+
+
+def test_before_call_replaces_arguments_and_a_changed_copy_changes_nothing(tmp_path: Path) -> None:
+    """Neither what is sent nor the copies of the next function are changed by one of them."""
+    checks = checks_of(
+        tmp_path,
+        "@before_call('create_note')\ndef a(call):\n    return {**call.arguments, 'more': 1}\n"
+        "@before_call('create_note')\ndef b(call):\n    call.arguments.clear()\n"
+        "@before_call('read_note')\ndef c(call):\n    return {'id': 'other'}\n"
+        "@invariant()\ndef d(call, result):\n"
+        "    call.arguments.clear(); result.content.clear()\n"
+        "    result.structured_content['id'] = 7\n"
+        "@invariant()\ndef e(call, result):\n"
+        "    assert call.arguments == {'text': 'a', 'more': 1}\n"
+        "    assert result.structured_content == {'id': 'note-0'} and len(result.content) == 1\n",
+    )
+    server = NotesServer()
+    assert play(server, [*opening(OLD), create(), ("wait",), read()], checks) == []
+    assert server.arguments == [{"text": "a", "more": 1}, {"id": "other"}]
+    assert checks.broken == {}
+
+
+# -- Broken functions ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            EVERY.format("return result.structured_content['hits']"),
+            "KeyError: 'hits' (checks.py, line 5: return result.structured_content['hits'])",
+        ),
+        (EVERY.format("raise SystemExit"), "SystemExit (checks.py, line 5: raise SystemExit)"),
+        (EVERY.format("import pytest; pytest.fail('x')"), "Failed: x (checks.py, line 5: import"),
+        ("@after_call()\ndef f(c, r): assert 0, 'x'\n", "only an @invariant may assert: x"),
+        ("@before_call()\ndef f(c): return 7\n", "it returned int: return a dict of JSON values"),
+        ("@before_call()\ndef f(c): return {'a': c}\n", "it returned dict: return a dict of JSON"),
+        ("@after_call(provides='v')\ndef f(c, r): return r\n", "it returned CallToolResult: retur"),
+    ],
+)
+def test_function_that_is_broken_is_reported_once_and_is_no_finding(
+    tmp_path: Path, text: str, says: str
+) -> None:
+    reported: list[str] = []
+    checks = checks_of(tmp_path, text)
+    checks._on_broken = reported.append
+    case = [*opening(OLD), create(), create(), ("wait",), create()]
+    server = NotesServer()
+    assert play(server, case, checks) == []
+    assert len(server.arguments) == 3
+    ((_, why),) = checks.broken.items()
+    assert says in why
+    assert len(reported) == 1
+    assert why in reported[0]
+    assert why in checks.failure
+
+
+async def test_function_that_never_returns_is_left_behind_and_not_called_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The conversation goes on. A real clock, because a mock one waits for threads."""
+    monkeypatch.setattr(_checks, "TIME_LIMIT", 0.05)
+    checks = checks_of(tmp_path, EVERY.format("call.arguments['wait'].wait()"))
+    released, calls = threading.Event(), []
+    declared = checks.invariants.functions[0]
+
+    def hang(call: Any, result: Any) -> None:
+        calls.append(call)
+        released.wait(10)
+
+    object.__setattr__(declared, "function", hang)
+    server = NotesServer()
+    session = await MemoryTarget(server).open()
+    case = [*opening(OLD), create(), ("wait",), create(), ("wait",), create()]
+    try:
+        outcome = await Player(checks=checks.begin()).play(case, session)
+    finally:
+        released.set()
+    await session.aclose()
+    assert outcome.faults == []
+    assert len(server.arguments) == 3
+    assert len(calls) == 1
+    assert "still runs in its thread" in checks.failure
+
+
+def test_two_functions_never_run_at_once(tmp_path: Path) -> None:
+    """Lanes play side by side, and functions may share the variables of their file."""
+    checks = checks_of(
+        tmp_path,
+        "import time\nrunning = []\n"
+        "@invariant()\ndef f(call, result):\n"
+        "    running.append(1); time.sleep(0.001); assert len(running) == 1; running.pop()\n",
+    )
+
+    async def run() -> None:
+        declared = checks.invariants.functions[0]
+        async with trio.open_nursery() as nursery:
+            for _ in range(5):
+                nursery.start_soon(check, declared)
+
+    async def check(declared: Any) -> None:
+        assert await checks.run(declared, None, None) == (None, None)
+
+    trio.run(run)
+    assert checks.broken == {}
+
+
+def test_function_that_takes_much_of_the_run_is_named_and_one_that_never_ran(
+    tmp_path: Path,
+) -> None:
+    checks = checks_of(tmp_path, EVERY.format("pass"), CAN_BE_READ)
+    checks.seconds["every_result_is_right"] = 12.4
+    checks.counts["every_result_is_right"] = 7
+    assert checks.notes(60.0) == [
+        f"the invariant {NAME} was never checked: no call of its tool had a result",
+        "the function every_result_is_right took 12 s of this run: make it faster",
+    ]
+    assert checks.notes(600.0)[1:] == []
+    assert checks.unjudged == ""
+    assert checks_of(tmp_path, CREATED).unjudged == ""
+    assert "no invariant was checked" in checks_of(tmp_path, CAN_BE_READ).unjudged
