@@ -41,7 +41,7 @@ from . import _threads
 from ._child_pipes import ThreadStderrForwarder, UnpolledStdoutStream
 from ._stdio import Streams, is_open
 
-__all__ = ["ChildProcess", "Grace", "Stderr", "spawn"]
+__all__ = ["ChildProcess", "Grace", "Stderr", "spawn", "with_cure"]
 
 Stderr = Literal["forward", "discard"] | Callable[[str], object]
 
@@ -204,6 +204,12 @@ def _cannot_start(
     name = os.fspath(program)
     text = start_problem(name, error, cwd=cwd, is_there=is_there, windows=_WINDOWS)
     return ConnectFailed(text)
+
+
+def with_cure(text: str, cure: str) -> str:
+    """Return an error's text with a cure, which stands before the lines of a program's stderr."""
+    cause, end, stderr = text.partition("\n")
+    return f"{cause.removesuffix('.')}. {cure}{end}{stderr}"
 
 
 class ChildProcess:

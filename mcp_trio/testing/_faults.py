@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from mcp_core import ConnectFailed, escape_text
+from mcp_trio.streams._child import with_cure
 
 if TYPE_CHECKING:
     from mcp_trio.oracle.fuzz._case import Outcome
@@ -196,8 +197,8 @@ async def _find(
             if not outcome.results:
                 reason = await _reason_for_silence(outcome, session, steps, play)
                 if reason:
-                    cure = _cure(target, cwd)
-                    raise ConnectFailed(f"no conversation with the server: {reason}. {cure}")
+                    text = with_cure(reason, _cure(target, cwd))
+                    raise ConnectFailed(f"no conversation with the server: {text}")
             found = {each.row: each.sentence for each in outcome.faults}
             if not found and checks is not None and checks.failure:
                 raise InvariantError(f"{checks.invariants.source}: {checks.failure}")
@@ -311,8 +312,8 @@ async def _find_client(
         outcome = await ClientPlayer(response_timeout, echo=echo).play(steps, session)
         if not session.server.requests:
             reason = f"it has sent no request{session.describe()}"
-            cure = _cure(command, cwd)
-            raise ConnectFailed(f"no conversation with the client: {reason}. {cure}")
+            text = with_cure(reason, _cure(command, cwd))
+            raise ConnectFailed(f"no conversation with the client: {text}")
         found = {each.row: each.sentence for each in outcome.faults}
         if found:
             return found

@@ -46,6 +46,7 @@ from mcp_trio.cli._served_file import absolute_file, serving_command
 from mcp_trio.cli._session import Target, run_session
 from mcp_trio.cli.servers._entry_words import split_variables
 from mcp_trio.host._config_files import find_root
+from mcp_trio.streams._child import with_cure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -225,9 +226,8 @@ def _check_server(server: ServerEntry, directory: Path, stderr: Screen) -> str:
     try:
         status = run_session(target, body)
     except CliError as exc:
-        raise CliError(
-            f"{exc}. Nothing was registered; --no-check registers it all the same", exc.status
-        ) from exc
+        cure = "Nothing was registered; --no-check registers it all the same"
+        raise CliError(with_cure(str(exc), cure), exc.status) from exc
     if status:
         raise SystemExit(status)  # a signal
     return names[0]

@@ -8,6 +8,7 @@ import trio
 from msgspec import Struct, field
 
 from mcp_core import ALL, ConnectFailed
+from mcp_trio.streams._child import with_cure
 
 from ._play import Player
 from ._session import META, dialect_of
@@ -107,9 +108,9 @@ async def probe(
     target.learn_tools(offers.tools)
     offers.revisions.sort(reverse=True)
     if not offers.revisions:
+        cure = "Is that an MCP server? `mcp-trio inspect --trace` shows the messages"
         raise ConnectFailed(
-            f"no conversation with {target.header().target}: {reason}. Is that an MCP server?"
-            " `mcp-trio inspect --trace` shows the messages"
+            f"no conversation with {target.header().target}: {with_cure(reason, cure)}"
         )
     return offers
 

@@ -25,7 +25,7 @@ import trio
 from mcp_core import ConnectFailed
 from mcp_core.processes._child_environment import INHERITED_VARIABLES, MARK_VARIABLE
 from mcp_trio.streams import _child
-from mcp_trio.streams._child import ChildProcess, Grace, spawn
+from mcp_trio.streams._child import ChildProcess, Grace, spawn, with_cure
 from tests.harness.world.pipes import (
     alive,
     line,
@@ -698,6 +698,13 @@ async def test_child_description_has_the_line_of_the_error(written: str, shown: 
     lines = child.describe().splitlines()
     assert lines[0] == " (exit status 1)"
     assert [each.removeprefix("  its stderr: ") for each in lines[1:]] == shown
+
+
+def test_cure_stands_before_a_program_s_own_words() -> None:
+    assert with_cure("it ended.\n  its stderr: no disk", "Is it a server?") == (
+        "it ended. Is it a server?\n  its stderr: no disk"
+    )
+    assert with_cure("it is mute", "Is it a server?") == "it is mute. Is it a server?"
 
 
 @pytest.mark.process

@@ -10,6 +10,7 @@ from msgspec import field
 from mcp_core import ALL, ConnectFailed, escape_text
 from mcp_trio.oracle.fuzz._probe import Offers
 from mcp_trio.oracle.fuzz._session import dialect_of
+from mcp_trio.streams._child import with_cure
 
 from ._client_play import HANG, ClientPlayer
 from ._questions import RIGHT_QUESTIONS
@@ -267,10 +268,8 @@ async def probe_client(
             offers.name = offers.name or escape_text(name[:100])
     offers.revisions.sort(reverse=True)
     if not offers.servers:
-        raise ConnectFailed(
-            f"no conversation with {target.name}: {reason}. Is that an MCP client? "
-            + _CURES[target.way]
-        )
+        cure = f"Is that an MCP client? {_CURES[target.way]}"
+        raise ConnectFailed(f"no conversation with {target.name}: {with_cure(reason, cure)}")
     return offers
 
 
