@@ -38,7 +38,8 @@ _MIN_TURNS: Final = 5  # fewer give no interval and no halves
 _CLIENT_BOUND: Final = 0.85  # of a core
 _HALVES_DIFFER: Final = 0.2
 _BEHIND: Final = 0.97  # of the intended rate
-_MOSTLY: Final = 0.5  # of the calls
+_MOSTLY: Final = 0.5  # of the calls, or of a turn
+_QUEUE: Final = 0.25  # of the time until the last response
 _CUT_TIME: Final = 2.0  # seconds in which a load ends its turn
 _HOPELESS: Final = 3.0  # times as long as a turn should take
 _SEARCH_START: Final = 100.0  # calls a second
@@ -102,14 +103,27 @@ class BenchRow:
     def is_behind(self) -> bool:
         """True if the target can't keep the rate of an open loop.
 
-        Then most calls find no free connection, and the responses come more slowly than the calls
-        are due.
+        Then the responses come more slowly than the calls are due, and most calls find no free
+        connection, or wait for those before them at the target.
         """
         total, rate = self.total, self.pace.rate
         if rate is None or not total.sent:
             return False
         due = total.sent / (self.length * len(self.turns))
-        return total.late > _MOSTLY * total.sent and total.rate < _BEHIND * due
+        is_late = total.late > _MOSTLY * total.sent
+        return (is_late or self._is_queueing) and total.rate < _BEHIND * due
+
+    @property
+    def _is_queueing(self) -> bool:
+        """True if the calls of a turn take the longer the later they start.
+
+        Their responses then come long after the last start. Where each call takes equally long,
+        so do they, but the median is hardly longer than the shortest latency.
+        """
+        rest = self.total.seconds / len(self.turns) - self.length
+        histogram = self.total.histogram
+        spread = histogram.percentile(50) - histogram.percentile(0)
+        return rest > _MOSTLY * self.length and spread > _QUEUE * rest
 
     @property
     def is_hopeless(self) -> bool:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
-from mcp_trio.oracle.bench._turn import Pace
+from mcp_trio.oracle.bench._histogram import Histogram
+from mcp_trio.oracle.bench._turn import BenchTurn, Pace
 from mcp_trio.oracle.bench.calls._calls import BenchCalls
-from mcp_trio.oracle.bench.report._run import BenchRun, RateSearch
+from mcp_trio.oracle.bench.report._run import BenchRow, BenchRun, RateSearch
 from tests.trio_.oracle.bench.fake_load import FakeLoad
 
 if TYPE_CHECKING:
@@ -133,6 +134,26 @@ async def test_turn_that_cannot_be_cut_is_cancelled(
         run.stop()
     assert trio.current_time() - began == pytest.approx(61.0 + ends)
     assert run.rows[0].turns == []
+
+
+@pytest.mark.parametrize(
+    ("latencies", "is_behind"),
+    [
+        ([0.3 * (n + 1) for n in range(20)], True),  # one call after the other
+        ([6.0] * 20, False),  # all at once, and slowly
+        ([0.1] * 19 + [6.0], False),  # one outlier
+    ],
+)
+def test_target_with_free_connections_is_behind_if_its_calls_queue(
+    latencies: list[float], is_behind: bool
+) -> None:
+    """A program has one pipe, so a call waits there although the pace allows more of them."""
+    row = BenchRow("a", Pace(20.0, 64))
+    for _ in range(5):
+        histogram = Histogram(latencies)
+        row.add(BenchTurn(seconds=7.0, histogram=histogram, sent=20, answered=20, rate=20 / 7))
+    assert row.is_behind is is_behind
+    assert row.is_hopeless is is_behind
 
 
 async def test_target_that_ends_ends_its_row_and_the_others_go_on(
