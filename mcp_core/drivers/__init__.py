@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from mcp_core.client._status import ConnectionStatus as ConnectionStatus
     from mcp_core.protocol.messages._pending import PendingRequest as PendingRequest
     from mcp_core.protocol.messages._pending import deliver as deliver
+    from mcp_core.protocol.schema._json_schema import InvalidSchema as InvalidSchema
+    from mcp_core.protocol.schema._json_schema import UntrustedSchema as UntrustedSchema
 
 __all__ = [
     "NETWORK_INITIALIZE_TIMEOUT",
@@ -46,9 +48,11 @@ __all__ = [
     "ClientConfigOptions",
     "ConnectionStatus",
     "HandshakeCache",
+    "InvalidSchema",
     "NoOptions",
     "PendingCall",
     "PendingRequest",
+    "UntrustedSchema",
     "answer_form",
     "check_keywords",
     "check_keywords_of",
@@ -86,6 +90,7 @@ _MODULES = {
     ),
     "mcp_core.client._status": ("ConnectionStatus",),
     "mcp_core.protocol.messages._pending": ("PendingRequest", "deliver"),
+    "mcp_core.protocol.schema._json_schema": ("InvalidSchema", "UntrustedSchema"),
 }
 
 __getattr__ = names_on_first_use(__name__, _MODULES)

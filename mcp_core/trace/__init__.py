@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from .judge.rows import Requirement as Requirement
     from .judge.rows import row_family as row_family
     from .judge.rules import JUDGED_ROWS as JUDGED_ROWS
+    from .judge.rules import RowOpportunity as RowOpportunity
+    from .judge.rules import opportunity_of as opportunity_of
     from .logs._reader import LogReader as LogReader
     from .replay._client import RESPONSE_TIMEOUT as RESPONSE_TIMEOUT
     from .replay._client import ReplayClient as ReplayClient
@@ -121,6 +123,7 @@ __all__ = [
     "ReplayStream",
     "ReplayedServer",
     "Requirement",
+    "RowOpportunity",
     "SseFields",
     "StreamChannel",
     "TraceDiff",
@@ -138,6 +141,7 @@ __all__ = [
     "encode_line",
     "load_trace",
     "message_outline",
+    "opportunity_of",
     "read_header",
     "read_line",
     "read_trace",
@@ -189,7 +193,11 @@ _MODULES = {
         "Requirement",
         "row_family",
     ),
-    ".judge.rules": ("JUDGED_ROWS",),
+    ".judge.rules": (
+        "JUDGED_ROWS",
+        "RowOpportunity",
+        "opportunity_of",
+    ),
     ".logs._reader": ("LogReader",),
     ".replay._client": (
         "RESPONSE_TIMEOUT",

@@ -110,6 +110,7 @@ async def fuzz_server(
     from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
     from mcp_trio.oracle.fuzz.campaign._campaign import DEFAULT_LANES, Campaign, CampaignOptions
     from mcp_trio.oracle.fuzz.causes._baseline import parse_ignored_row
+    from mcp_trio.oracle.fuzz.classics import classic_cases
     from mcp_trio.oracle.fuzz.invariants._checks import Checks
     from mcp_trio.oracle.fuzz.invariants._declared import InvariantError
     from mcp_trio.oracle.fuzz.invariants._load import load_invariants
@@ -138,7 +139,7 @@ async def fuzz_server(
         if declared is not None:
             _check_tools(declared, offers, tools)
         choices = CaseChoices(offers, tools, http=fuzzed.kind == "http", invariants=declared)
-        source = CaseSource(choices, seed)
+        source = CaseSource(choices, seed, classic_cases(choices))
         campaign = Campaign(fuzzed, source, choices, limits, echo=echo, checks=checks)
         await campaign.run()
     _warn_of_accepted(campaign, limits, offers.name)

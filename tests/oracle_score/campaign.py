@@ -19,6 +19,7 @@ from mcp_trio._runtime import TrioRuntime
 from mcp_trio.oracle.fuzz._probe import probe
 from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
 from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
+from mcp_trio.oracle.fuzz.classics import classic_cases
 from mcp_trio.oracle.fuzz.client._client_campaign import ClientCampaign
 from mcp_trio.oracle.fuzz.client._source import ScriptChoices, ScriptSource, probe_client
 
@@ -120,7 +121,8 @@ async def _new_campaign(
         source = ScriptSource(scripted, seed)
         return ClientCampaign(target, source, scripted, options, on_finding=found)
     choices = CaseChoices(await probe(target), server.tools, http=target.kind == "http")
-    return Campaign(target, CaseSource(choices, seed), choices, options, on_finding=found)
+    drawn = CaseSource(choices, seed, classic_cases(choices))
+    return Campaign(target, drawn, choices, options, on_finding=found)
 
 
 def run_repeatable(main: Callable[[], Awaitable[Any]], seed: int) -> Any:

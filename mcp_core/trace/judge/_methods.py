@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ._sides import Side
 
-__all__ = ["KNOWN_METHODS", "find_method", "needs_modern"]
+__all__ = ["KNOWN_METHODS", "find_method", "needs_modern", "senders_of"]
 
 
 def _rows_by_name() -> dict[tuple[str, str, Side], Method]:
@@ -34,6 +34,14 @@ KNOWN_METHODS: Final = frozenset(row.name for row in METHODS)
 def find_method(revision: str, name: str, sender: Side) -> Method | None:
     """Return a method's row, or None if `sender` may not send it in the revision."""
     return _ROWS.get((revision, name, sender))
+
+
+def senders_of(name: str) -> frozenset[Side]:
+    """Return the sides that send a method in any revision."""
+    sides: tuple[Side, ...] = (CLIENT, SERVER)
+    return frozenset(
+        side for side in sides if any((each, name, side) in _ROWS for each in REVISIONS)
+    )
 
 
 def needs_modern(name: str) -> bool:

@@ -40,6 +40,7 @@ from mcp_trio.cli._parser import new_parser
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import DEFAULT_TIMEOUT, Target
 from mcp_trio.cli._target import parse_server_command
+from mcp_trio.oracle._junit import row_name
 from mcp_trio.oracle.fuzz._session import dialect_of
 from mcp_trio.recording._open import open_recorder
 from mcp_trio.streams._stdio import stop_on_signals
@@ -82,12 +83,13 @@ mcp-trio fuzz [options] URL
        mcp-trio fuzz [options] --server NAME
        mcp-trio fuzz --client [options] -- COMMAND ARG..."""
 _DESCRIPTION: Final = """\
-Plays conversations with a server that it draws at random, legal and illegal ones, and judges what
-the server sends by the rules of the specification. What it finds is played again on a fresh
-process, made as small as possible, and written to a folder: a trace for `mcp-trio show` and
-`check`, and a test for pytest. Tools are called only if their hints say that they change nothing.
-It needs hypothesis: pip install 'mcp-trio[fuzz]'. With --client the command is a client, and has
-options of its own: mcp-trio fuzz --client --help."""
+Plays conversations with a server, legal and illegal ones, first those that have broken servers
+before, and then others that it draws at random. It judges what the server sends by the rules of the
+specification. What it finds is played again on a fresh process, made as small as possible, and
+written to a folder: a trace for `mcp-trio show` and `check`, and a test for pytest. Tools are
+called only if their hints say that they change nothing. It needs hypothesis: pip install
+'mcp-trio[fuzz]'. With --client the command is a client, and has options of its own: mcp-trio fuzz
+--client --help."""
 _EPILOG: Final = """\
 example:
   mcp-trio fuzz --seconds 30 server.py
@@ -132,6 +134,7 @@ class FuzzOptions:
     invariants: Path | None = None
     allow_remote: bool = False
     as_json: bool = False
+    rows: bool = False
     # Further arguments of the function that plays a case, for the tests that are written.
     test_arguments: Mapping[str, Any] = field(default_factory=dict)
     # Why the entry of a configured server doesn't let a tool be used, or None.
@@ -318,6 +321,11 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         help="leave out the rows in FILE: one ROW[:METHOD] a line, and then the reason",
     )
     add("--json", action="store_true", help="print one JSON document")
+    add(
+        "--rows",
+        action="store_true",
+        help="print the rules that had no opportunity in this run, and why",
+    )
     add_recording_options(parser)
     add_process_options(parser)
 
@@ -343,6 +351,7 @@ def run_options(found: argparse.Namespace, **more: Any) -> FuzzOptions:
         ignored=tuple(found.ignore_row),
         ignore_file=found.ignore_file,
         as_json=found.json,
+        rows=found.rows,
         test_arguments=_test_arguments(found),
         **more,
     )
@@ -447,6 +456,7 @@ async def _run_campaign(
     from mcp_trio.oracle.fuzz._probe import probe
     from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
     from mcp_trio.oracle.fuzz.campaign._campaign import Campaign
+    from mcp_trio.oracle.fuzz.classics import classic_cases
 
     if stop.caught:
         return stop.exit_code
@@ -496,7 +506,7 @@ async def _run_campaign(
             display = Display(stderr, stdout, as_json=options.as_json)
             campaign = Campaign(
                 fuzzed,
-                CaseSource(choices, options.seed),
+                CaseSource(choices, options.seed, classic_cases(choices)),
                 choices,
                 limits.after(trio.current_time() - began),
                 echo=echo,
@@ -850,6 +860,8 @@ def write(
     if options.as_json:
         stdout.write_json(document)
     else:
+        if options.rows:
+            _show_unseen_rows(stdout, campaign, offers)
         _show_summary(stdout, stderr, campaign, options, names)
 
 
@@ -988,6 +1000,26 @@ def _show_summary(
         stdout.write_line(f"in {options.output}: {', '.join(names)}")
     if campaign.unjudged and not campaign.broken:
         stderr.write_message(f"mcp-trio: nothing was judged: {campaign.unjudged}")
+
+
+def _show_unseen_rows(stdout: Screen, campaign: Campaign, offers: Offers) -> None:
+    """Print the rows that had no opportunity, and why."""
+    from mcp_trio.oracle.fuzz.campaign._unseen_rows import (
+        counted_reasons,
+        judged_side_rows,
+        rows_of_run,
+    )
+
+    rows = rows_of_run(campaign, offers)
+    for each in rows:
+        stdout.write_line(
+            (f"{each.reason:<12} ", "dim"),
+            f"{each.row.level:<10} {row_name(each.row.id)}: {each.why}",
+        )
+    stdout.write_line(
+        f"{len(rows)} of {len(judged_side_rows(campaign.side))} rows about a {campaign.side} had no"
+        f" opportunity: {counted_reasons(rows)}"
+    )
 
 
 def _accepted_text(campaign: Campaign) -> str:

@@ -10,6 +10,7 @@ How the parts join, from the bottom up:
 - `_play`: `Player.play(case)` plays a case on a session and returns an `Outcome` with its faults.
 - `_probe`: `probe(target)` finds a target's revisions, and what it offers.
 - `_steps`: draws cases for these offers. Only it and the strategies need hypothesis.
+- `classics`: the cases that come before the drawn ones, in a table of kinds with their sources.
 - `_known_crashes`: crashes of SDKs that their later versions don't have.
 - `causes`: what a fault is about, by which two runs are compared (`_cause`), and what the user has
   accepted (`_baseline`).
@@ -19,7 +20,8 @@ How the parts join, from the bottom up:
   that it hands from one call to the next (`_handing`).
 - `campaign`: a run. `_campaign` plays the cases in lanes, for which `_feed` draws them in a worker
   thread. `_agenda` says which fault is examined next, and `_examination` confirms it on a fresh
-  target and shrinks its case (`_shrink`). `_findings` has what was found.
+  target and shrinks its case (`_shrink`). `_findings` has what was found, and `_unseen_rows` says
+  which rows had no opportunity.
 - `_report`: writes traces, a pytest file and the reports.
 
 To play a stored case: `await play_case(target, case)` of `_play`, which opens a fresh session.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["altered_state", "client_result", "name_of", "result_of_input"]
+__all__ = ["altered_state", "client_result", "input_responses", "name_of", "result_of_input"]
 
 _SHOWN: Final = 80  # characters of a name
 
@@ -40,6 +40,24 @@ def result_of_input(request: Any) -> dict[str, Any]:
     if not isinstance(request, dict):
         return {}
     return client_result(str(request.get("method")), request.get("params")) or {}
+
+
+def input_responses(asked: Mapping[str, Any], how: str) -> dict[str, Any]:
+    """Return the input responses to a result's `inputRequests`.
+
+    How: right, declined (what a user can refuse), wrong (of another type), or unknown (right, and
+    one more that was not asked for).
+    """
+    if how == "wrong":
+        return dict.fromkeys(asked, 7)
+    found = {key: result_of_input(each) for key, each in asked.items()}
+    if how == "declined":
+        found = {
+            key: {"action": "decline"} if "action" in each else each for key, each in found.items()
+        }
+    elif how == "unknown":
+        found["mcp-trio-fuzz-none"] = {"action": "cancel"}
+    return found
 
 
 def _filled(schema: Mapping[str, Any]) -> dict[str, Any]:

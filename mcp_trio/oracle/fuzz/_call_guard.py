@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INVENTED_METHODS",
+    "PROTOTYPE_NAMES",
     "UNKNOWN_PROMPT",
     "UNKNOWN_TOOLS",
     "UNKNOWN_URI",
@@ -36,18 +37,21 @@ __all__ = [
 
 # Tool names in drawn cases that no server has.
 UNKNOWN_TOOLS: Final = ("mcp-trio-fuzz-none", "", "a" * 300)
+# Names that objects of JavaScript have anyway.
+PROTOTYPE_NAMES: Final = ("__proto__", "constructor", "toString", "hasOwnProperty")
 # Methods in drawn cases that no extension defines either.
 INVENTED_METHODS: Final = ("acme/none", "a" * 200)
 UNKNOWN_PROMPT: Final = UNKNOWN_TOOLS[0]
 UNKNOWN_URI: Final = "mcp-trio-fuzz://none"
 # Shorter forms of them, and a text that is drawn in place of params.
-_INVENTED: Final = re.compile(r"mcp-trio-fuzz-none|a*|x")
+_INVENTED: Final = re.compile("|".join(("mcp-trio-fuzz-none|a*|x", *PROTOTYPE_NAMES)))
 _CALL: Final = "toolscall"
 _READS: Final = ("resourcesread", "resourcessubscribe")
 # JSON's `\u0074`, and what other languages write: `\x74`, `\u{74}`.
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|u\{0*([0-9a-fA-F]{1,5})\})")
 # ASCII letters in two or three bytes: UTF-8 forbids them, and old readers accept them.
 _OVERLONG: Final = re.compile(rb"(?:[\xc0\xc1]|\xe0[\x80\x81])[\x80-\xbf]")
+_ENCODED_LETTER: Final = re.compile("%([46][1-9A-F]|[57][0-9A]|3[0-9])")  # ASCII, and digits
 _ENCODINGS: Final = ("utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
 
 
@@ -97,6 +101,11 @@ class CallGuard:
         if kind in ("request", "notify", "burst", "head") and parts:
             message = dict(zip(("method", "params"), parts, strict=False))
             return self.allows_message(message) and self._reads_what_is_listed(message)
+        if kind == "batch" and parts and isinstance(parts[0], list):
+            members = [dict(zip(("method", "params"), each, strict=False)) for each in parts[0]]
+            return all(self.allows_message(each) for each in members) and all(
+                self._reads_what_is_listed(each) for each in members
+            )
         if kind == "listen" and parts:
             uris = parts[0].get("resourceSubscriptions") if isinstance(parts[0], dict) else None
             return uris is None or (isinstance(uris, list) and all(map(self._is_listed, uris)))
@@ -119,7 +128,10 @@ class CallGuard:
         return all(self._is_listed(uri) for key, uri in params.items() if "uri" in _folded(key))
 
     def _is_listed(self, uri: Any) -> bool:
-        return isinstance(uri, str) and (uri in self._listed or uri in UNKNOWN_URI)
+        if not isinstance(uri, str):
+            return False
+        is_invented = uri in UNKNOWN_URI or uri.startswith(UNKNOWN_URI)
+        return is_invented or uri in self._listed or _plain_uri(uri) in self._listed
 
     def _allows_value(self, value: Any) -> bool:
         if isinstance(value, list):
@@ -143,6 +155,12 @@ class CallGuard:
             for name in names
             for each in _scalars(name)
         )
+
+
+def _plain_uri(uri: str) -> str:
+    """Return a classic URI without its fragment, empty segments and encoded letters."""
+    uri = uri.partition("#")[0].replace("/./", "/").replace("/a/../", "/")
+    return _ENCODED_LETTER.sub(lambda found: chr(int(found[1], 16)), uri)
 
 
 def calls_in(data: bytes) -> bool:

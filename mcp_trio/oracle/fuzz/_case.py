@@ -6,25 +6,33 @@ A place is an index into all things of one kind, modulo their number. Steps for 
                                         How: whole, half (without `initialized`), late (a request
                                         before it), twice, unknown (a revision that doesn't exist),
                                         none. Offers: the client capabilities, all or none
-    request method params id meta       send a request. Id: int, digits, text. Meta: whether the
-                                        `_meta` of its revision is whole, absent, old (a revision
-                                        that doesn't exist) or bare (no capabilities)
+    request method params id meta       send a request. Id: int, digits, text, or a list with the id
+                                        itself. Meta: whether the `_meta` of its revision is whole,
+                                        absent, old (a revision that doesn't exist) or bare (no
+                                        capabilities)
     call tool arguments extra           call a tool. Extra: some of progress, task, text
     hand tool argument value place      give the next call of a tool a value that earlier calls have
                                         returned; place 0 is the newest one. See `invariants`
     notify method params
     burst count method params           send `count` requests at once
+    batch members                       send a batch. Members: lists of method, params and id; a
+                                        notification has the id None
+    parts how place                     send a request in two parts, cut at one of a few places.
+                                        How: body; over HTTP also head, chunks
     wait                                wait for the responses to all open requests
     cancel place                        cancel an open request; -1: one that doesn't exist
     progress place                      report progress of one of the server's requests
     respond place how                   respond to one of the server's requests: right, error,
                                         wrong, id (another id), twice
+    reply id members                    send a response to no request. Members: its result
+                                        or error
     page method how                     follow the pages of a list: all, first; or ask for the page
                                         at a cursor: stale, invented after the first page, or other
                                         (the other client's)
     retry place how                     send a request again with the input that it requires:
-                                        right, altered, foreign, empty, other (with the other
-                                        client's `requestState`)
+                                        right, declined, wrong, unknown (one more than required),
+                                        empty; with its state altered, or foreign; or other (with
+                                        the other client's `requestState`)
     listen filter                       open a subscription
     task place act                      send a tasks request: get, cancel, result, update, list,
                                         unknown or other (get the other client's task); place 0 is

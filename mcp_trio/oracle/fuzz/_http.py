@@ -26,7 +26,7 @@ from mcp_core.urls import Url, is_local_host
 from mcp_trio.http_client._connector import Connector
 
 from ._http_steps import HTTP_STEPS
-from ._session import LOST, MESSAGE_LIMIT, TargetSession, dialect_of, new_header
+from ._session import LOST, MESSAGE_LIMIT, PART_INTERVAL, TargetSession, dialect_of, new_header
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -86,12 +86,27 @@ class _HttpLine:
         self.released_at = 0.0
         self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
 
-    async def send(self, head: RequestHead, body: bytes, interval: float = 0.0) -> None:
-        """Send a request at once, or byte by byte, one every `interval` seconds."""
+    async def send(
+        self,
+        head: RequestHead,
+        body: bytes,
+        interval: float = 0.0,
+        parts: Sequence[bytes] = (),
+    ) -> None:
+        """Send a request at once, or byte by byte, one every `interval` seconds.
+
+        With `parts` these are sent in place of the body, with a pause between them.
+        """
         # h11 learns only what it needs to read the response.
         method = head.method if head.method in (b"GET", b"DELETE") else b"POST"
         self._h11.send(h11.Request(method=method, target=b"/", headers=[(b"host", b"a")]))
         self._h11.send(h11.EndOfMessage())
+        for place, data in enumerate(parts):
+            await self.stream.send_all(data)
+            if place < len(parts) - 1:
+                await trio.sleep(PART_INTERVAL)
+        if parts:
+            return
         data = encode_head(head) + body
         if not interval:
             await self.stream.send_all(data)
@@ -372,18 +387,39 @@ class HttpSession(TargetSession):
         request = None if message is None else self.open.get(message.get("id", ""))
         await self.exchange(head, body, request, interval)
 
+    async def send_parts(self, body: bytes, message: Mapping[str, Any], how: str, cut: int) -> None:
+        """POST a message in two parts: cut within its head or its body, or in two chunks."""
+        is_chunked = how == "chunks"
+        head = RequestHead(
+            b"POST",
+            self.target.path,
+            [
+                *self.headers_for(message),
+                (b"content-type", b"application/json"),
+                CHUNKED if is_chunked else (b"content-length", b"%d" % len(body)),
+            ],
+        )
+        data = encode_head(head) + (encode_chunks(body[:cut], body[cut:]) if is_chunked else body)
+        start = 0 if how == "head" else len(data) - len(body)
+        if is_chunked:  # within the size or the data of the second chunk, in turn
+            start = data.rindex(body[cut:]) - 2 - cut % 3
+            cut = 0
+        parts = (data[: start + cut], data[start + cut :])
+        await self.exchange(head, body, self.open.get(message["id"]), 0.0, parts)
+
     async def exchange(
         self,
         head: RequestHead,
         body: bytes,
         request: SentRequest | None = None,
         interval: float = 0.0,
+        parts: Sequence[bytes] = (),
     ) -> None:
         """Send an HTTP request. Wait for its response if it carries no JSON-RPC request."""
         if request is not None:
             begun = trio.Event()
             self.target.nursery.start_soon(
-                self._run_exchange, head, body, request, interval, None, begun
+                self._run_exchange, head, body, request, interval, None, begun, parts
             )
             await begun.wait()  # a cancellation comes after it, on the wire and in the trace
             return
@@ -405,6 +441,7 @@ class HttpSession(TargetSession):
         interval: float,
         opened: trio.Event | None = None,
         begun: trio.Event | None = None,
+        parts: Sequence[bytes] = (),
     ) -> None:
         channel = HttpChannel(next(self._exchanges), self._conversation, MESSAGE_LIMIT)
         method = request.method if request is not None else self.last_sent
@@ -417,7 +454,7 @@ class HttpSession(TargetSession):
             self._scopes[key] = scope
         try:
             with scope:
-                line = await self._begin(channel, head, body, method, interval, begun)
+                line = await self._begin(channel, head, body, method, interval, begun, parts)
                 await self._read(channel, line, request, method, response, opened)
                 end = ("server", "complete" if response.is_complete else "reset")
         except (trio.BrokenResourceError, trio.ClosedResourceError, h11.ProtocolError) as exc:
@@ -471,6 +508,7 @@ class HttpSession(TargetSession):
         method: str,
         interval: float,
         begun: trio.Event | None,
+        parts: Sequence[bytes],
     ) -> _HttpLine:
         """Send a request on a connection, on another one if the server has closed it."""
         for fresh in (False, True):
@@ -480,7 +518,7 @@ class HttpSession(TargetSession):
                 if begun is not None:
                     begun.set()
             try:
-                await line.send(head, body, interval)
+                await line.send(head, body, interval, parts)
             except BaseException as exc:
                 await trio.aclose_forcefully(line.stream)
                 if fresh or not isinstance(exc, trio.BrokenResourceError):
@@ -692,6 +730,14 @@ def is_event_stream(head: Head) -> bool:
         name == b"content-type" and bytes(value).lower().startswith(b"text/event-stream")
         for name, value in head.headers
     )
+
+
+CHUNKED: Final = (b"transfer-encoding", b"chunked")
+
+
+def encode_chunks(*chunks: bytes) -> bytes:
+    """Return the bytes of a body in chunks, with the last, empty one."""
+    return b"".join(b"%x\r\n%b\r\n" % (len(each), each) for each in (*chunks, b""))
 
 
 def encode_head(head: RequestHead) -> bytes:

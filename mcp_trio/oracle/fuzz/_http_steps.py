@@ -1,14 +1,17 @@
 """Steps for HTTP alone: heads that are wrong, streams, sessions, bodies that don't end.
 
-    head what method params     send a request with one wrong header. What: origin, host, accept,
-                                type, version, method, name, session (one that doesn't exist),
-                                no-session, none (no method); and for the call of a tool with a
-                                repeated argument: argument (another one), no-argument, bad-argument
-                                (no base64)
+    head what method params     send a request with one wrong header. What: origin, null-origin,
+                                near-origin (its host begins like this machine's name), host,
+                                accept, type, version, method, name, session (one that doesn't
+                                exist), no-session, none (no method); and for the call of a tool
+                                with a repeated argument: argument (another one), no-argument,
+                                bad-argument (no base64)
     get how                     open the standalone stream, which is read until the case ends:
                                 stream, resume, unknown, other (resume the other client's)
     delete how                  end the session: own, unknown
-    half                        send half a body, on a connection that stays open
+    half place                  send a part of a request, on a connection that stays open. Place:
+                                where it stops: start, head, end (of the head), body, chunk-size,
+                                chunk
     release                     close the connections and streams that other steps have left open
 
 A step that belongs to another revision, such as the end of a session in 2026-07-28, does nothing.
@@ -33,6 +36,8 @@ PARAM_PREFIX: Final = b"mcp-param-"
 UNKNOWN_SESSION: Final = b"00000000-mcp-trio-fuzz"
 _HEADS: Final[Mapping[str, tuple[bytes, bytes | None]]] = {
     "origin": (b"origin", FOREIGN_ORIGIN),
+    "null-origin": (b"origin", b"null"),
+    "near-origin": (b"origin", b"http://localhost.mcp-trio-fuzz.example"),
     "host": (b"host", b"mcp-trio-fuzz.example"),
     "accept": (b"accept", b"text/html"),
     "type": (b"content-type", b"text/plain"),
@@ -75,15 +80,16 @@ async def _head(player: Any, what: str, method: str, params: Any = "absent") -> 
     body = json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
     await session.post(body, message, headers)
     await player.wait_until(lambda: request.answer is not None)
-    if what == "origin" and request.answer is not None and "result" in request.answer:
+    if name == b"origin" and value and request.answer and "result" in request.answer:
         session.add_fault(
             TargetFault(
                 kind="row",
                 row="HTTP-1",
                 method=method,
                 level=level_of("HTTP-1"),
-                is_certain=session.target.is_local,  # another machine can be there for all
-                sentence=f"a request with the foreign Origin {FOREIGN_ORIGIN.decode()} is served",
+                # Another machine can be there for all, and pages in files are "null".
+                is_certain=session.target.is_local and what != "null-origin",
+                sentence=f"a request with the foreign Origin {value.decode()} is served",
                 link=link_of("HTTP-1", session.revision),
             )
         )
@@ -123,10 +129,20 @@ async def _delete(player: Any, how: str) -> None:
     await session.delete(UNKNOWN_SESSION)
 
 
-async def _half(player: Any) -> None:
+async def _half(player: Any, place: str = "body") -> None:
     session = player.session
     body = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"_meta": {}}}
-    await session.hold(session.encode_post(body)[:-HALF])
+    whole = session.encode_post(body)
+    head, end, text = whole.partition(b"\r\n\r\n")
+    chunked = head.rpartition(b"\r\n")[0] + b"\r\ntransfer-encoding: chunked" + end
+    data = {
+        "start": head[:4],
+        "head": head[: len(head) // 2],
+        "end": head + end,
+        "chunk-size": chunked + b"%x" % len(text),
+        "chunk": chunked + b"%x\r\n" % len(text) + text[:-HALF],
+    }.get(place, whole[:-HALF])
+    await session.hold(data)
 
 
 async def _release(player: Any) -> None:

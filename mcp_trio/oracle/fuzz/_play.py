@@ -23,7 +23,7 @@ from mcp_core import ALL, DIALECTS, ConnectFailed, Role
 from mcp_core.processes import find_error_line
 from mcp_core.trace import ROWS, Redactor
 
-from ._answers import altered_state, client_result, name_of, result_of_input
+from ._answers import altered_state, client_result, input_responses, name_of, result_of_input
 from ._call_guard import calls_in, completes_call, folded_tail
 from ._call_times import CallTimes
 from ._case import ON, UNSUPPORTED_TASK, Outcome, client_of, own_step
@@ -38,6 +38,7 @@ from ._session import (
     TargetFault,
     dialect_of,
     early_result,
+    is_interoperable,
     level_of,
     link_of,
     row_fault,
@@ -75,6 +76,7 @@ FOLLOW_INTERVAL: Final = 0.04
 BUSY_TIMEOUT: Final = 10.0  # seconds for a server that may be running its author's code
 MAX_PAGES: Final = 50  # twice as many if they go round in a circle
 MAX_BURST: Final = 500
+BATCH_MEMBER: Final = 3  # words of a member of the step `batch`
 STOPPED: Final = "stopped"  # the detail of a tool that doesn't answer any more
 NEVER: Final = "never"  # the detail of a call that gets no response, while others of its tool do
 # The detail of a request that is lost with a cancelled one.
@@ -326,8 +328,8 @@ class Player:
     async def _settle(self) -> None:
         """Wait for the responses to all open requests, and answer the server's requests."""
         session = self.session
-        early = [each for each in self._open_requests() if not each.was_open]
-        if early:  # a server may ignore what comes before its handshake
+        early = [each for each in self._open_requests() if not (each.was_open and each.is_owed)]
+        if early:  # a server may ignore what comes before its handshake, or an id again
             await self.wait_until(lambda: all(each.answer for each in early), EARLY_TIMEOUT)
             for request in early:
                 session.open.pop(request.id, None)
@@ -613,6 +615,10 @@ class Player:
             sentence += f"; the message was malformed: {defect}"
         fault = row_fault(row, request.method, sentence, session.revision)
         fault = replace(fault, sent=json.dumps(request.message))
+        if request.in_batch:  # SDKs have given up batches also for the revision that has them
+            fault = replace(
+                fault, sentence=f"{fault.sentence}; it was in a batch", is_certain=False
+            )
         self._add_fault(fault if request.loss else self._excused_by_call(fault))
 
     def _report(self, fault: TargetFault | None) -> None:
@@ -707,7 +713,9 @@ class Player:
             session.stderr(), has_cancelled=any(each.cancelled for each in session.requests)
         )
         last += f"; {known}" if known else ""
-        unread = session.last_sent == "bytes" and not known  # a known one has a cure
+        # A server may end the conversation with a client that doesn't even send JSON.
+        unread = session.last_sent == "bytes" and not session.is_last_json
+        unread = unread and not known  # a known one has a cure
         self._add_fault(
             TargetFault(
                 kind="crash",
@@ -809,7 +817,12 @@ class Player:
     # -- Sending -----------------------------------------------------------------------------------
 
     def make_request(
-        self, method: str, params: Any, id: str = "int", meta: str = "whole", **more: Any
+        self,
+        method: str,
+        params: Any,
+        id: str | list[int | str] = "int",
+        meta: str = "whole",
+        **more: Any,
     ) -> dict[str, Any]:
         """Return a request with a new id and the `_meta` of its revision.
 
@@ -845,10 +858,21 @@ class Player:
         await self.session.send_bytes(data)
 
     async def _send(
-        self, method: str, params: Any, id: str = "int", meta: str = "whole", **more: Any
+        self,
+        method: str,
+        params: Any,
+        id: str | list[int | str] = "int",
+        meta: str = "whole",
+        **more: Any,
     ) -> SentRequest:
-        await self.session.send(self.make_request(method, params, id, meta, **more))
-        return self.session.requests[-1]  # type: ignore[no-any-return]
+        session = self.session
+        message = self.make_request(method, params, id, meta, **more)
+        is_again = isinstance(id, list) and any(each.id == id[0] for each in session.requests)
+        await session.send(message, is_plain=is_interoperable(message))
+        request: SentRequest = session.requests[-1]
+        # Until 2025-11-25, an id must not come again in a session.
+        request.is_owed = not is_again or not dialect_of(session.revision).stateful
+        return request
 
     async def exchange(self, method: str, params: Any) -> Mapping[str, Any] | None:
         """Send a request, wait for its response, and return its result, or None."""
@@ -912,7 +936,11 @@ class Player:
         return request
 
     async def _request(
-        self, method: str, params: Any = "absent", id: str = "int", meta: str = "whole"
+        self,
+        method: str,
+        params: Any = "absent",
+        id: str | list[int | str] = "int",
+        meta: str = "whole",
     ) -> None:
         await self._send(method, params, id, meta)
 
@@ -949,6 +977,50 @@ class Player:
         limit = MAX_BURST if self.session.transport == "stdio" else MAX_CONNECTIONS
         for index in range(min(count, limit)):
             await self._send(method, params, "digits" if index % 3 == 0 else "int")
+
+    async def _batch(self, members: list[Any]) -> None:
+        """Send a batch. A server that rejects it gives one error, and no responses."""
+        session = self.session
+        messages: list[dict[str, Any]] = []
+        requests: list[SentRequest] = []
+        has_batches = dialect_of(session.revision).batches
+        for member in members:
+            if not isinstance(member, list) or len(member) != BATCH_MEMBER:
+                continue
+            method, params, id = member
+            if id is None:
+                self._check_message(method, params)
+                messages.append({"jsonrpc": "2.0", "method": method})
+            else:
+                messages.append(self.make_request(method, params, id))
+                if has_batches:
+                    requests.append(session.add_request(messages[-1], is_plain=False))
+                    requests[-1].in_batch = True
+        session.last_sent = "batch"
+        await session.send_text(json.dumps(messages, separators=(",", ":")), {})
+        if session.transport == "http" and session.last_status >= 300:
+            for request in requests:
+                session.open.pop(request.id, None)
+
+    async def _parts(self, how: str, place: int) -> None:
+        """Send a `tools/list` in two parts, with characters and escapes to be cut."""
+        session = self.session
+        message = self.make_request(
+            "tools/list", {"_meta": {"com.example/cut": "\xe9\u8336\U0001f375"}}
+        )
+        body = json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
+        body = body.replace(b"list", b"l\\u0069st")
+        cuts = (
+            body.index(b"\xc3") + 1,
+            body.index(b"\xf0") + 2,
+            body.index(b"\\u0069") + 3,
+            1,
+            len(body) - 1,
+            len(body) // 2,
+        )
+        session.add_request(message, is_plain=True)
+        session.last_sent = "tools/list"
+        await session.send_parts(body, message, how, cuts[place % len(cuts)])
 
     async def _wait(self) -> None:
         await self._wait_for_responses()
@@ -1005,6 +1077,13 @@ class Player:
         if how == "twice":
             await self.session.send(response)
 
+    async def _reply(self, id: int | str, members: dict[str, Any]) -> None:
+        """Send a response to no request, in a revision in which clients respond."""
+        session = self.session
+        if dialect_of(session.revision).stateful:
+            session.last_sent = "a response"
+            await session.send({**members, "jsonrpc": "2.0", "id": id})
+
     async def _page(self, method: str, how: str) -> None:
         session = self.session
         known = session.cursors.get(method, [])
@@ -1046,9 +1125,7 @@ class Player:
             return
         params = {key: value for key, value in params.items() if key != "inputResponses"}
         asked = result.get("inputRequests")
-        responses = {}
-        if isinstance(asked, dict):
-            responses = {key: result_of_input(each) for key, each in asked.items()}
+        responses = input_responses(asked, how) if isinstance(asked, dict) else {}
         if how != "empty" and responses:
             params["inputResponses"] = responses
         state = result.get("requestState")
@@ -1109,7 +1186,7 @@ class Player:
             return
         params: dict[str, Any] = {"taskId": id}
         if act == "update":
-            params["inputResponses"] = {}
+            params["inputResponses"] = {"mcp-trio-fuzz-none": {"action": "cancel"}}
         await self._send(f"tasks/{method}", params if act != "list" else {})
 
     async def _follow(self, id: str) -> None:
@@ -1155,7 +1232,11 @@ class Player:
         is_idle = not session.may_be_busy and not session.waits()
         self._has_disconnected = True
         await session.disconnect()
-        if not session.outlives_input or not is_idle or not session.is_open:
+        if not is_idle or not session.is_open:
+            return
+        if session.transport == "stdio" and session.revision in ROWS["STDIO-11"].revisions:
+            session.judge.opportunities["STDIO-11"] += 1
+        if not session.outlives_input:
             return
         if not set(ROWS["STDIO-11"].revisions).issuperset((session.revision,)):
             self._outcome.notes.append("the process goes on after the end of its input")
@@ -1171,10 +1252,13 @@ _STEPS: Final[dict[str, Any]] = {
     "hand": Player._hand,
     "notify": Player._notify,
     "burst": Player._burst,
+    "batch": Player._batch,
+    "parts": Player._parts,
     "wait": Player._wait,
     "cancel": Player._cancel,
     "progress": Player._progress,
     "respond": Player._respond,
+    "reply": Player._reply,
     "page": Player._page,
     "retry": Player._retry,
     "listen": Player._listen,

@@ -22,6 +22,7 @@ from mcp_trio._files import read_regular_file, replace_output
 from mcp_trio.oracle._junit import attribute, junit_case, junit_suite, row_name
 
 from ._case import Case, decode_case, encode_case, shown_case
+from .campaign._unseen_rows import rows_of_run
 from .causes._baseline import REPORT_FORMAT, cause_document
 from .causes._cause import possible_causes
 from .invariants._stored import needed_names
@@ -228,6 +229,16 @@ def report_document(campaign: Campaign, offers: Offers, seed: int) -> dict[str, 
         "opportunities": {
             row: campaign.opportunities[row] for row in sorted(campaign.opportunities)
         },
+        "no_opportunity": [
+            {
+                "row": each.row.id,
+                "level": each.row.level,
+                "sentence": each.row.title,
+                "reason": each.reason,
+                "why": each.why,
+            }
+            for each in rows_of_run(campaign, offers)
+        ],
     }
     if campaign.kept:
         document["kept"] = campaign.kept

@@ -46,6 +46,7 @@ __all__ = [
     "dialect_of",
     "early_result",
     "find_defect",
+    "is_interoperable",
     "new_header",
     "was_served_early",
     "wrong_version",
@@ -79,8 +80,11 @@ _CANCELLED_TEXT: Final = re.compile(
     r"(?:the )?(?:request|call)?(?: was| has been)? ?cancell?ed\.?", re.IGNORECASE
 )
 MAX_ID: Final = 200  # characters of an id that every server should read
+MAX_INTEGER: Final = 2**53 - 1  # larger ones aren't all doubles, which readers may take (RFC 8259)
+MAX_LEVELS: Final = 30  # of nesting that every parser reads
 MESSAGE_LIMIT: Final = 4 * 1024 * 1024  # bytes; a longer message isn't judged
 CUT_NOTE: Final = f"a message of more than {MESSAGE_LIMIT >> 20} MiB was not judged"
+PART_INTERVAL: Final = 0.02  # seconds between two parts of a message
 LOST: Final[Mapping[str, Any]] = {"lost": True}  # in place of a response that won't come
 
 # Requests that run the server author's code, which may take long.
@@ -208,6 +212,7 @@ class SentRequest:
         answered_at: how many messages the server had sent in this case, the response included.
         responses: how many responses there were. More than one is a fault.
         is_owed: the server must respond; False if the HTTP exchange is faulty.
+        in_batch: it was sent in a batch.
         loss: why there is no response. "excused" if the server need not respond, or if the response
             may be in a message that is too large to judge. Over HTTP also "missing" if the exchange
             ended in order, "cut" if it broke off within the response, and "broken" if it did before
@@ -219,6 +224,7 @@ class SentRequest:
         "answered_at",
         "cancelled",
         "id",
+        "in_batch",
         "is_bounded",
         "is_dropped",
         "is_overdue",
@@ -248,6 +254,7 @@ class SentRequest:
         self.is_overdue = False
         self.is_dropped = False
         self.is_owed = True
+        self.in_batch = False
         self.loss: Literal["", "missing", "cut", "broken", "excused"] = ""
         self.was_open = True
         self.unread = 0  # errors without an id that the server had sent before
@@ -329,6 +336,7 @@ class TargetSession(ABC):
         has_spoken: the server has sent something. Before that, its process may still be starting.
         notes: oddities in this conversation that aren't faults.
         spent: the session must not be used for another case.
+        is_last_json: what was sent last is JSON, though it may be no message.
         steps: further steps that this transport has.
         drops: True for a request that the server is known to drop.
         call_times: how long the calls of tools take; a player sets it.
@@ -383,6 +391,7 @@ class TargetSession(ABC):
         self.played = 0
         self.last_sent = ""
         self._shared = SharedTrace()
+        self.is_last_json = True
         self._next_id = 1_000
         self._changed = trio.Event()
 
@@ -419,8 +428,10 @@ class TargetSession(ABC):
         known = {each.key for each in shared.faults}
         shared.faults += [each for each in faults if each.key not in known]
 
-    def new_id(self, kind: str) -> int | str:
-        """Return an id that wasn't used before. Kinds: int, digits, text."""
+    def new_id(self, kind: str | list[int | str]) -> int | str:
+        """Return an id that wasn't used before. Kinds: int, digits, text; or a list with the id."""
+        if isinstance(kind, list):
+            return kind[0]
         self._next_id += 1
         if kind == "digits":
             return str(self._next_id)
@@ -464,6 +475,7 @@ class TargetSession(ABC):
     async def send(self, message: Mapping[str, Any], *, is_plain: bool = True) -> None:
         """Send a message that the fuzzer has built."""
         text = json.dumps(message, separators=(",", ":"), ensure_ascii=False)
+        self.is_last_json = True
         if "id" in message and "method" in message:
             self.add_request(message, is_plain=is_plain)
             self.last_sent = str(message["method"])
@@ -472,6 +484,7 @@ class TargetSession(ABC):
     async def send_bytes(self, data: bytes) -> None:
         """Send bytes, which may not be a message."""
         self.last_sent = "bytes"
+        self.is_last_json = all(map(is_json, data.split(b"\n")))
         for line in data.split(b"\n"):
             message = read_plain_request(line)
             if message is not None and message["id"] not in self.open:
@@ -499,6 +512,10 @@ class TargetSession(ABC):
     @abstractmethod
     async def send_data(self, data: bytes) -> None:
         """Send bytes. Subclasses write and record them."""
+
+    @abstractmethod
+    async def send_parts(self, body: bytes, message: Mapping[str, Any], how: str, cut: int) -> None:
+        """Send a message in two parts, cut at `cut`. See the step `parts`."""
 
     def describe(self) -> str:
         """Return a text about an unexpected end, or ""."""
@@ -723,7 +740,7 @@ class TargetSession(ABC):
         if not _is_id(id):
             self.unread_errors += 1
             return self.last_sent
-        request = self.open.get(id)  # type: ignore[arg-type]
+        request = self.open.get(id) or self._find_rounded(id)  # type: ignore[arg-type]
         if request is None:
             earlier = next((each for each in self.requests if each.id == id), None)
             if earlier is not None:
@@ -756,6 +773,19 @@ class TargetSession(ABC):
         name = name_of(calls[-1].message) if calls else ""
         if name and name not in self.changers:
             self.changers.append(name)
+
+    def _find_rounded(self, id: Any) -> SentRequest | None:
+        """Return the open request with a large id whose double this id is, or None."""
+        if not isinstance(id, int) or not MAX_INTEGER < abs(id) <= 2**64:
+            return None
+        return next(
+            (
+                each
+                for each in self.open.values()
+                if isinstance(each.id, int) and float(each.id) == float(id)
+            ),
+            None,
+        )
 
     def _receive_result(self, request: SentRequest, result: Mapping[str, Any]) -> None:
         if result.get("resultType") == "input_required":
@@ -793,6 +823,20 @@ def _is_id(id: Any) -> bool:
     return isinstance(id, str) or (isinstance(id, int) and not isinstance(id, bool))
 
 
+def is_interoperable(value: Any, level: int = 0) -> bool:
+    """Return True if every reader of JSON understands a value (RFC 8259).
+
+    Some readers have other large integers, or can't read them; or they limit the nesting.
+    """
+    if isinstance(value, dict):
+        return level < MAX_LEVELS and all(
+            is_interoperable(each, level + 1) for each in value.values()
+        )
+    if isinstance(value, list | tuple):
+        return level < MAX_LEVELS and all(is_interoperable(each, level + 1) for each in value)
+    return not isinstance(value, int) or abs(value) <= MAX_INTEGER
+
+
 def read_plain_request(line: bytes) -> dict[str, Any] | None:
     """Return a line's request, or None if some servers may read the line in another way."""
     is_doubled = False
@@ -825,6 +869,15 @@ def read_plain_request(line: bytes) -> dict[str, Any] | None:
     if not math.isfinite(_largest(message)):
         return None
     return message
+
+
+def is_json(data: bytes) -> bool:
+    """Return True if bytes are JSON (RFC 8259), with any values."""
+    try:
+        json.loads(data.decode(), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _refuse_constant(name: str) -> Any:

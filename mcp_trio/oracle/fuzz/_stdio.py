@@ -23,7 +23,7 @@ from mcp_core.drivers import launch_secrets
 from mcp_core.trace import Redactor, StreamChannel, TraceLine
 from mcp_trio.streams._child import ChildProcess, Grace, spawn
 
-from ._session import MESSAGE_LIMIT, RECONNECTED, TargetSession, new_header
+from ._session import MESSAGE_LIMIT, PART_INTERVAL, RECONNECTED, TargetSession, new_header
 
 if TYPE_CHECKING:
     import os
@@ -94,6 +94,15 @@ class StdioSession(TargetSession):
         for byte in data + b"\n":
             await self._write(bytes([byte]))
             await trio.sleep(interval)
+
+    async def send_parts(
+        self, body: bytes, message: Mapping[str, object], how: str, cut: int
+    ) -> None:
+        """Write a line in two parts, cut after `cut` bytes."""
+        self._record(sender="client", raw=body.decode())
+        await self._write(body[:cut])
+        await trio.sleep(PART_INTERVAL)
+        await self._write(body[cut:] + b"\n")
 
     def pause_reading(self) -> None:
         """Stop reading stdout after the read that is under way."""

@@ -322,10 +322,17 @@ def cases(choices: CaseChoices) -> SearchStrategy[list[Step]]:
 
 
 class CaseSource:
-    """A source of cases. The same choices and seed give the same cases on every machine."""
+    """A source of cases. The same choices and seed give the same cases on every machine.
 
-    def __init__(self, choices: CaseChoices, seed: int) -> None:
+    Args:
+        choices: what is drawn.
+        seed: decides it.
+        first: cases that come before the drawn ones.
+    """
+
+    def __init__(self, choices: CaseChoices, seed: int, first: Sequence[list[Step]] = ()) -> None:
         self._random = Random(seed)  # noqa: S311 - cases can be drawn again
+        self._first = list(first)
         self._choices = choices
         self._drawn: list[list[Step]] = []
         self._count = 0
@@ -339,6 +346,10 @@ class CaseSource:
 
     def draw(self, count: int) -> list[list[Step]]:
         """Return `count` cases. Each takes about a millisecond. It may run in a thread."""
+        first, self._first = self._first[:count], self._first[count:]
+        return first + self._draw(count - len(first))
+
+    def _draw(self, count: int) -> list[list[Step]]:
         self._choices.fresh = FRESH_AT_FIRST if self._count < FIRST_CASES else FRESH_LATER
         self._count += count
         for _ in range(50 * count):  # some draws are discarded

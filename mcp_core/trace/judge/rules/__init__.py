@@ -20,6 +20,9 @@ from . import (
     _tasks,
     _utilities,
 )
+from ._opportunity import OF_LINES
+from ._opportunity import RowOpportunity as RowOpportunity
+from ._opportunity import opportunity_of as opportunity_of
 from ._registry import RULES as RULES
 from ._registry import On as On
 from ._registry import Outcome as Outcome
@@ -34,28 +37,14 @@ __all__ = [
     "RULES",
     "On",
     "Outcome",
+    "RowOpportunity",
     "Rule",
     "RuleFailure",
+    "opportunity_of",
     "rules_for",
     "rules_for_message",
 ]
 
-# Rows that the `Judge` itself judges, line by line.
-OF_LINES: Final = frozenset(
-    {
-        "STDIO-1",
-        "SSE-2",
-        "SHL-6",
-        "SHL-19",
-        "RPC-23",
-        "RPC-25",
-        "RPC-26",
-        "STDIO-2",
-        "STDIO-3",
-        "SHL-16",
-        "SHM-13",
-    }
-)
 # All rows that the judge can judge.
 JUDGED_ROWS: Final = (
     OF_LINES

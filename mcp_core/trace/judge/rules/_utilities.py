@@ -334,7 +334,7 @@ def unknown_requested_level_is_rejected(message: SeenMessage, state: Conversatio
     if message.request is None or _LOG_LEVEL not in message.request.meta:
         return None
     level = message.request.meta[_LOG_LEVEL]
-    if level in LEVELS:
+    if level in LEVELS or level is None:  # some readers take null for an absent member
         return None
     if message.result is None:
         return True if message.code == -32602 else None

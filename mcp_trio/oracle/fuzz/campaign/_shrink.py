@@ -161,6 +161,7 @@ def _simpler_own_steps(step: Step, newest: str) -> Iterator[Step]:
     # A step's first words say what it is, and stay.
     fixed = {"request": 2, "call": 2, "notify": 2, "page": 3, "head": 3, "hand": 4}
     fixed |= {"large": 2, "deep": 2, "streams": 2}
+    fixed |= {"batch": 2, "parts": 3, "reply": 3, "half": 2}
     # Steps of cases for clients.
     fixed |= {"serve": 3, "answer": 2, "always": 2, "push": 2, "http": 2}
     first = fixed.get(

@@ -528,6 +528,10 @@ def _sent_by_client(  # noqa: C901 - one case for each step
             return _Sent("notification", "notifications/progress")
         case "respond":
             return _Sent("response" if words[1] == "right" else f"response:{words[1]}")
+        case "reply":
+            return _Sent("response:error" if "error" in words[1] else "response")
+        case "parts":
+            return _Sent("request parts", "tools/list")
         case "page":
             return _Sent("request", str(words[0]))
         case "retry":
@@ -557,7 +561,7 @@ def _request(
     tools: Collection[str],
     method: Any,
     params: Any = "absent",
-    id: str = "int",
+    id: str | list[Any] = "int",
     meta: str = "whole",
 ) -> _Sent:
     message = {"jsonrpc": "2.0", "id": 1, "method": method}
@@ -566,6 +570,8 @@ def _request(
     shape = message_outline(revision, message)
     if shape == "request" and not dialect_of(revision).stateful and meta in _META_DEFECTS:
         shape = f"request {_META_DEFECTS[meta]}"
+    if shape == "request" and isinstance(id, list):
+        shape = "request own-id"
     return _Sent(shape, str(method), _tool_of(message, shape, tools))
 
 

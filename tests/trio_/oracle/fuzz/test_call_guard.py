@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from mcp_trio.oracle.fuzz._call_guard import UNKNOWN_TOOLS, UNKNOWN_URI, CallGuard
+from mcp_trio.oracle.fuzz._call_guard import (
+    PROTOTYPE_NAMES,
+    UNKNOWN_TOOLS,
+    UNKNOWN_URI,
+    CallGuard,
+)
 from mcp_trio.oracle.fuzz._case import Step
 
 GUARD = CallGuard(
@@ -83,7 +88,7 @@ def test_message_that_calls_no_other_tool_is_sent(message: dict[str, Any]) -> No
     assert GUARD.allows_data(line(message))
 
 
-@pytest.mark.parametrize("name", UNKNOWN_TOOLS, ids=repr)
+@pytest.mark.parametrize("name", [*UNKNOWN_TOOLS, *PROTOTYPE_NAMES], ids=repr)
 def test_call_of_a_tool_that_no_server_has_is_sent(name: str) -> None:
     assert GUARD.allows_message({"method": "tools/call", "params": {"name": name}})
 
@@ -176,7 +181,16 @@ def test_step_that_is_too_short_calls_nothing(step: Step) -> None:
     [
         ("file:///listed", True),
         (UNKNOWN_URI, True),
+        (f"{UNKNOWN_URI}/../../a", True),
         ("", True),
+        # The same as a listed one.
+        ("file:///listed#part", True),
+        ("file:///./listed", True),
+        ("file:///a/../listed", True),
+        ("file:///%6Cisted", True),
+        ("file:///a/../../listed", False),
+        ("file:///b/../listed", False),
+        ("file:///listed?#", False),
         ("file:///etc/shadow", False),
         (["file:///etc/shadow"], False),
     ],

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from mcp_core.trace import Redactor
+from mcp_core.trace import ROWS, Redactor
 from mcp_trio.cli import main
 from mcp_trio.oracle._junit import row_name
 from mcp_trio.oracle.fuzz._probe import Offers
@@ -89,6 +89,15 @@ def test_report_has_run_findings_and_opportunities() -> None:
     campaign.slow["tools/call nap"] = 3
     document = json.loads(json.dumps(report_document(campaign, OFFERS, 7)))
     solid, advice = document.pop("findings")
+    unseen = {each["row"]: each for each in document.pop("no_opportunity")}
+    assert unseen.keys().isdisjoint({"RPC-7", "RPC-1"})
+    assert unseen["TOOL-3"] == {
+        "row": "TOOL-3",
+        "level": "MUST",
+        "sentence": ROWS["TOOL-3"].title,
+        "reason": "capability",
+        "why": "the server doesn't declare tools",
+    }
     assert document == {
         "version": 3,
         "target": "memory --fast",

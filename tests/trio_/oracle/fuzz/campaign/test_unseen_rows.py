@@ -1,0 +1,85 @@
+"""The rows that had no opportunity in a run, and the reasons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_core.trace import JUDGED_ROWS, ROWS, opportunity_of
+from mcp_trio.oracle.fuzz.campaign._unseen_rows import (
+    TargetView,
+    counted_reasons,
+    judged_side_rows,
+    unseen_rows,
+)
+
+OLD, NEW = "2025-11-25", "2026-07-28"
+
+
+def view(**changes: Any) -> TargetView:
+    """Return a server over stdio with tools, one of which may be called."""
+    found = TargetView("server", "stdio", [NEW, OLD], {OLD: {"tools": {}}, NEW: {}}, True)
+    return found._replace(**changes)
+
+
+def reason(row: str, **changes: Any) -> tuple[str, str]:
+    (found,) = (each for each in unseen_rows({}, view(**changes)) if each.row.id == row)
+    return found.reason, found.why
+
+
+@pytest.mark.parametrize(
+    ("row", "changes", "kind", "word"),
+    [
+        ("RPC-20", {}, "revision", "2025-03-26"),
+        ("META-10", {"revisions": [OLD]}, "revision", "2026-07-28"),
+        ("SHL-11", {}, "transport", "HTTP"),
+        ("HTTP-1", {}, "transport", "HTTP"),
+        ("STDIO-2", {"transport": "http"}, "transport", "stdio"),
+        ("META-19", {}, "broken only", "broken"),
+        ("SUB-8", {}, "check only", "mcp-trio check"),
+        ("AR-13", {"transport": "http"}, "author", "authorization"),
+        ("PRM-4", {}, "capability", "prompts"),
+        ("LOG-5", {"revisions": [OLD]}, "capability", "logging"),
+        ("TSK-11", {}, "capability", "tasks"),
+        ("TOOL-13", {"calls_tools": False}, "tools", "--allow-tool"),
+        ("PROG-4", {"calls_tools": False}, "tools", "--allow-tool"),
+        ("PROG-4", {}, "target", "notifications/progress"),
+        ("ELIC-16", {}, "target", "asked the user"),
+        ("ERR-9", {}, "target", "error"),
+        ("PING-1", {}, "not drawn", "ping"),
+    ],
+)
+def test_row_without_opportunity_has_its_reason(
+    row: str, changes: Any, kind: str, word: str
+) -> None:
+    found, why = reason(row, **changes)
+    assert (found, word in why) == (kind, True), why
+
+
+def test_rows_that_were_judged_are_not_among_them() -> None:
+    found = {each.row.id for each in unseen_rows({"RPC-7": 3, "RPC-1": 0}, view())}
+    assert "RPC-7" not in found
+    assert "RPC-1" in found
+
+
+def test_declared_capability_is_no_reason() -> None:
+    declared: dict[str, Any] = {NEW: {"prompts": {}}, OLD: {}}
+    assert reason("PRM-4", capabilities=declared)[0] != "capability"
+
+
+def test_every_judged_row_is_of_a_side() -> None:
+    assert {*judged_side_rows("server"), *judged_side_rows("client")} == JUDGED_ROWS
+    assert opportunity_of(next(row for row in ROWS if row not in JUDGED_ROWS)) is None
+
+
+def test_rows_of_clients_are_not_about_a_server() -> None:
+    assert "RPC-29" not in judged_side_rows("server")
+    assert "RPC-28" not in judged_side_rows("client")
+
+
+def test_reasons_are_counted_the_most_common_first() -> None:
+    rows = [
+        each for each in unseen_rows({}, view()) if each.row.id in ("SHL-11", "HTTP-1", "PRM-4")
+    ]
+    assert counted_reasons(rows) == "2 transport, 1 capability"

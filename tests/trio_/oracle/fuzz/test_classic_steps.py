@@ -1,0 +1,271 @@
+"""The steps of classic cases: ids of their own, batches, stray responses, requests in parts."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import h11
+import pytest
+
+from mcp_trio.oracle.fuzz._call_guard import CallGuard
+from mcp_trio.oracle.fuzz._http import encode_chunks
+from mcp_trio.oracle.fuzz._play import Player, play_case
+from mcp_trio.oracle.fuzz._session import is_interoperable
+
+from .memory_http import HttpResponse, played_over_http, response_to
+from .memory_target import NEW, OLD, MemoryTarget, answers, same_each_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from mcp_trio.oracle.fuzz._case import Outcome, Step
+
+LIST: Step = ("request", "tools/list", {}, "int")
+
+
+def again(id: int | str) -> list[Step]:
+    return [("request", "tools/list", {}, [id]), ("wait",)] * 2
+
+
+async def outcome_of(
+    respond: Any, *steps: Step, revision: str = OLD, guard: CallGuard | None = None
+) -> Outcome:
+    target = MemoryTarget(same_each_time(respond))
+    case = [("open", revision, "whole", "all"), *steps]
+    return await play_case(target, case, Player(guard=guard))
+
+
+def rows(outcome: Outcome) -> list[str]:
+    return [each.row for each in outcome.faults]
+
+
+# -- Ids -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("id", [0, "", -1, "1", "caf\xe9", 2**53 + 1])
+async def test_request_has_its_own_id(autojump_clock: Any, id: int | str) -> None:
+    received = []
+
+    def respond(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        received.append(message)
+        yield from answers(message)
+
+    outcome = await outcome_of(respond, ("request", "tools/list", {}, [id]), ("wait",))
+    assert [each["id"] for each in received if each["method"] == "tools/list"] == [id]
+    assert not outcome.faults
+
+
+@pytest.mark.parametrize("id", ["", 0])
+async def test_request_without_response_is_found_for_any_id(autojump_clock: Any, id: Any) -> None:
+    def respond(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        return iter(()) if message.get("id") == id else answers(message)
+
+    outcome = await outcome_of(respond, ("request", "tools/list", {}, [id]), ("wait",))
+    assert rows(outcome) == ["RPC-35"]
+
+
+@pytest.mark.parametrize(("revision", "found"), [(OLD, []), (NEW, ["RPC-35"])])
+async def test_id_that_comes_again_needs_a_response_where_it_is_allowed(
+    autojump_clock: Any, revision: str, found: list[str]
+) -> None:
+    """Until 2025-11-25 an id is used once in a session, so what then happens isn't a fault."""
+    seen: list[int] = []
+
+    def respond(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        if message.get("id") == 77:
+            seen.append(77)
+            if len(seen) == 2:
+                return iter(())
+        return answers(message)
+
+    assert rows(await outcome_of(respond, *again(77), revision=revision)) == found
+
+
+async def test_large_id_may_be_rounded(autojump_clock: Any) -> None:
+    """JSON lets programs read integers as doubles, as JavaScript does."""
+
+    def respond(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        id = message.get("id")
+        rounded = {**message, "id": int(float(id))} if isinstance(id, int) else message
+        yield from answers(rounded)
+
+    outcome = await outcome_of(respond, ("request", "tools/list", {}, [2**53 + 1]), ("wait",))
+    assert not outcome.faults
+    small = await outcome_of(
+        lambda message: answers({**message, "id": 7} if message.get("id") == 8 else message),
+        ("request", "tools/list", {}, [8]),
+        ("wait",),
+    )
+    assert set(rows(small)) == {"RPC-7", "RPC-35"}
+
+
+@pytest.mark.parametrize(
+    ("value", "is_understood"),
+    [
+        ({"a": [1, 2**53 - 1, 1e300, True, None, "x"]}, True),
+        ({"a": 2**53}, False),
+        ([-(2**53)], False),
+        (json.loads("[" * 29 + "]" * 29), True),
+        (json.loads("[" * 40 + "]" * 40), False),
+    ],
+)
+def test_value_is_understood_by_every_reader(value: Any, is_understood: bool) -> None:
+    assert is_interoperable(value) is is_understood
+
+
+# -- Responses to no request -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("revision", "count"), [(OLD, 1), (NEW, 0)])
+async def test_reply_is_sent_where_clients_respond(
+    autojump_clock: Any, revision: str, count: int
+) -> None:
+    received: list[Mapping[str, Any]] = []
+
+    def respond(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        received.append(message)
+        yield from answers(message)
+
+    step = ("reply", "none", {"error": {"code": 0, "message": ""}})
+    outcome = await outcome_of(respond, step, LIST, ("wait",), revision=revision)
+    assert not outcome.faults
+    assert sum("error" in each for each in received) == count
+
+
+# -- Batches ---------------------------------------------------------------------------------------
+
+BATCHED = "2025-03-26"
+PING = ["ping", {}, "int"]
+
+
+def answers_batches(message: Any) -> Iterator[dict[str, Any]]:
+    """Yield the responses to a message or a batch, in a revision that has batches."""
+    for each in message if isinstance(message, list) else [message]:
+        for response in answers(each):
+            if "protocolVersion" in response.get("result", {}):
+                response["result"]["protocolVersion"] = BATCHED
+            yield response
+
+
+class BatchTarget(MemoryTarget):
+    """A server in memory that gets batches as lists."""
+
+    async def open(self, *, keep: bool = False) -> Any:
+        """Return the session of another start."""
+        session = await super().open(keep=keep)
+        send = session.send_text
+
+        async def send_text(text: str, message: Mapping[str, Any]) -> None:
+            await send(text, json.loads(text))
+
+        session.send_text = send_text  # type: ignore[method-assign]
+        return session
+
+
+async def batch_of(respond: Any, *members: Any) -> Outcome:
+    case = [("open", BATCHED, "whole", "all"), ("batch", [*members]), ("wait",), LIST]
+    return await play_case(BatchTarget(same_each_time(respond)), case, Player())
+
+
+async def test_requests_of_a_batch_have_responses(autojump_clock: Any) -> None:
+    outcome = await batch_of(answers_batches, PING, ["notifications/acme", {}, None], PING)
+    assert not outcome.faults
+    assert outcome.answered == 5  # initialize, the batch's, tools/list and the probe
+
+
+async def test_request_of_a_batch_without_response_is_advice(autojump_clock: Any) -> None:
+    """SDKs have given up batches, so it isn't the author's fault alone."""
+
+    def respond(message: Any) -> Iterator[dict[str, Any]]:
+        yield from answers_batches(message[:1] if isinstance(message, list) else message)
+
+    outcome = await batch_of(respond, PING, PING)
+    assert [(each.row, each.is_certain) for each in outcome.faults] == [("RPC-35", False)]
+
+
+async def test_batch_where_there_are_none_needs_no_response(autojump_clock: Any) -> None:
+    def respond(message: Any) -> Iterator[dict[str, Any]]:
+        return iter(()) if isinstance(message, list) else answers(message)
+
+    case = [("open", NEW, "whole", "all"), ("batch", [PING]), ("wait",), LIST]
+    outcome = await play_case(BatchTarget(same_each_time(respond)), case, Player())
+    assert not outcome.faults
+
+
+async def test_rejected_batch_is_one_fault_and_no_missing_responses(autojump_clock: Any) -> None:
+    def respond(message: Any) -> Iterator[dict[str, Any]]:
+        if isinstance(message, list):
+            error = {"code": -32600, "message": "no batches"}
+            yield {"jsonrpc": "2.0", "id": None, "error": error}
+        else:
+            yield from answers_batches(message)
+
+    assert rows(await batch_of(respond, PING, PING)) == ["RPC-20"]
+
+
+async def test_batch_that_calls_a_denied_tool_is_not_sent(autojump_clock: Any) -> None:
+    sent = []
+    call = ["tools/call", {"name": "wipe"}, "int"]
+
+    def respond(message: Any) -> Iterator[dict[str, Any]]:
+        sent.append(message)
+        yield from answers_batches(message)
+
+    guard = CallGuard(set(), lambda: {"wipe"})
+    case = [("open", BATCHED, "whole", "all"), ("batch", [PING, call])]
+    await play_case(BatchTarget(same_each_time(respond)), case, Player(guard=guard))
+    assert not any(isinstance(each, list) for each in sent)
+    assert not guard.allows_step(("batch", [PING, call]))
+
+
+@pytest.mark.parametrize("members", [[], [7], [["ping"]], [None, [1, 2]]])
+async def test_batch_of_a_strange_report_is_harmless(autojump_clock: Any, members: Any) -> None:
+    outcome = await batch_of(answers_batches, *members)
+    assert "crash" not in rows(outcome)
+
+
+# -- Requests in parts -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["head", "body", "chunks"])
+@pytest.mark.parametrize("place", range(6))
+async def test_request_in_parts_arrives_whole_over_http(
+    autojump_clock: Any, how: str, place: int
+) -> None:
+    case = [("open", OLD, "whole", "all"), ("parts", how, place), ("wait",)]
+    outcome, received = await played_over_http(response_to, case)
+    (message,) = (each for each in received if each.get("method") == "tools/list")
+    assert message["params"]["_meta"] == {"com.example/cut": "\xe9\u8336\U0001f375"}
+    assert not outcome.faults
+
+
+def test_chunks_are_read_by_a_parser() -> None:
+    parser = h11.Connection(h11.SERVER)
+    head = b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+    parser.receive_data(head + encode_chunks(b"abc", b"x" * 20))
+    body = b""
+    while not isinstance(event := parser.next_event(), h11.EndOfMessage):
+        body += bytes(event.data) if isinstance(event, h11.Data) else b""
+    assert body == b"abc" + b"x" * 20
+
+
+# -- Heads -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("what", "is_certain"), [("origin", True), ("near-origin", True), ("null-origin", False)]
+)
+async def test_served_foreign_origin_is_found(
+    autojump_clock: Any, what: str, is_certain: bool
+) -> None:
+    def respond(message: Mapping[str, Any]) -> HttpResponse:
+        if message.get("method") != "tools/list":
+            return response_to(message)
+        reply = {"jsonrpc": "2.0", "id": message["id"], "result": {"tools": []}}
+        return HttpResponse(body=json.dumps(reply).encode())
+
+    case = [("open", OLD, "whole", "all"), ("head", what, "tools/list", {})]
+    outcome, _ = await played_over_http(respond, case)
+    found = [each for each in outcome.faults if each.row == "HTTP-1"]
+    assert [each.is_certain for each in found][:1] == [is_certain]
