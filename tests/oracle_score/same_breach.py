@@ -28,7 +28,6 @@ SAME_BREACH: Final[Mapping[str, Mapping[str, str]]] = {
     "client-fails/hang at a list change": {"RPC-35": _SILENT},
     "drop-response": {"hang": "further requests have no response either"},
     "drop-error": {"hang": "further requests have no response either"},
-    "fail-later": {"hang": "a server that has only errors left doesn't respond any more"},
     "break-stream/another id": {"RPC-35": _NO_RESPONSE},
     "fail-later": {"hang": "no further request has a response, only an HTTP status"},
     "answer-notification": {"RPC-8": _NO_ID},
