@@ -9,6 +9,7 @@ from mcp_core.trace._members import META, lookup
 from mcp_core.trace.judge._shapes import find_shape_error, has_shape
 from mcp_core.trace.judge._sides import CLIENT, SERVER, other_side
 from mcp_core.trace.judge.conversation._across import has_credentials
+from mcp_core.trace.judge.conversation._http import SESSION
 
 from ._lifecycle import declares
 from ._registry import RuleFailure, rule
@@ -140,8 +141,10 @@ def task_id_is_unique(message: SeenMessage, state: ConversationState) -> Outcome
     given = state.across.find_task(id) if message.exchange and message.sender == SERVER else None
     if given is None or given.conversation == state.number:
         return True
-    # Where the server knows its clients, each of them can have tasks of its own.
-    is_known = given.has_credentials or has_credentials(state.http.exchange)
+    # Where the server knows its clients, or has sessions, each of them can have tasks of its own.
+    exchange = state.http.exchange
+    is_known = given.has_credentials or has_credentials(exchange)
+    is_known = is_known or (exchange is not None and SESSION in exchange.headers)
     return RuleFailure(
         f"the task id {show(id)} was given to another client",
         (given.line,),

@@ -14,8 +14,10 @@ from tests.core.trace.judge.rules.http import (
     IN,
     INITIALIZE,
     INITIALIZED,
+    MIRRORED,
     NOTE,
     SERVED,
+    SERVED_E,
     SESSION,
     SSE,
     START,
@@ -25,7 +27,9 @@ from tests.core.trace.judge.rules.http import (
     got,
     sent,
 )
-from tests.core.trace.judge.rules.utilities import TASK_D
+from tests.core.trace.judge.rules.messages import SERVER_META
+from tests.core.trace.judge.rules.tasks import META
+from tests.core.trace.judge.rules.utilities import TASK_D, TASK_E
 
 OTHER: Final[Headers] = {"mcp-session-id": "other"}
 IN_OTHER: Final[Headers] = {**OTHER, **VERSION}
@@ -202,6 +206,7 @@ def task_of(number: int, id: str, headers: Headers, conversation: int = 1) -> li
 
 LONG: Final = "786512e2-9e0d-44bd-8f29-789f320fe840"
 LONGER: Final = "0e8a7d8f-6b0e-4b7c-9f0e-6a8a7d1f3b52"
+AS_TASK: Final = {"resultType": "task", "_meta": SERVER_META}
 RUNS_TASKS: Final = result(
     1,
     protocolVersion="2025-11-25",
@@ -230,6 +235,19 @@ def two_tasks(first: str, other: str, headers: Headers) -> list[Sent]:
         *task_of(3, first, {**IN, **headers}),
         *task_of(13, other, {**IN_OTHER, **headers}, 2),
     ]
+
+
+def two_tasks_e(first: str, other: str, headers: Headers) -> list[Sent]:
+    """Return a task of each of two clients of 2026-07-28, which has no sessions."""
+    call = ask(1, "tools/call", name="t", _meta=META)
+    one, two = (
+        [
+            sent(number, call, {**MIRRORED, **headers}),
+            got(number, 200, result(1, **{**TASK_E, "taskId": id}, **AS_TASK)),
+        ]
+        for number, id in ((1, first), (11, other))
+    )
+    return [*one, *second(*two)]
 
 
 CASES: Final[list[Case]] = [
@@ -338,6 +356,7 @@ CASES: Final[list[Case]] = [
         start=None,
         allowed=("SHL-18", "RPC-7"),
     ),
+    # The server can have tasks of each session, or of each user.
     case(
         "TSK-10",
         "2025-11-25",
@@ -345,6 +364,24 @@ CASES: Final[list[Case]] = [
         two_tasks(LONG, LONGER, {}),
         SERVED,
         start=None,
+        is_certain=False,
+    ),
+    case(
+        "TX-23",
+        "2026-07-28",
+        two_tasks_e(LONG, LONG, {}),
+        two_tasks_e(LONG, LONGER, {}),
+        SERVED_E,
+        start=None,
+    ),
+    case(
+        "TX-23",
+        "2026-07-28",
+        two_tasks_e(LONG, LONG, TOKEN),
+        two_tasks_e(LONG, LONGER, TOKEN),
+        SERVED_E,
+        start=None,
+        is_certain=False,
     ),
     case(
         "TSK-10",
