@@ -49,7 +49,7 @@ class ConversationTable:
         self._is_ordered = is_ordered
         self._across = AcrossClients()
         self._states: OrderedDict[int, ConversationState] = OrderedDict()
-        self._highest = 0
+        self._highest_dropped = 0
         self._spawned: set[int] = set()
         self._lost = ""
         self._kept_bytes = 0
@@ -73,12 +73,11 @@ class ConversationTable:
             )
             if self._lost:
                 state.lose(self._lost)
-            if number <= self._highest:
+            if number <= self._highest_dropped:
                 state.lose("there are too many conversations to remember")
-            self._highest = max(self._highest, number)
             self._states[number] = state
             if len(self._states) > MAX_CONVERSATIONS:
-                self._forget(next(iter(self._states)))
+                self._drop(next(iter(self._states)))
         return state
 
     def begin_session(self, state: ConversationState) -> ConversationState:
@@ -93,7 +92,7 @@ class ConversationTable:
         state.receive(message)
         self._kept_bytes += state.lists.kept_bytes - before
         while self._kept_bytes > MAX_KEPT_BYTES and len(self._states) > 1:
-            self._forget(next(each for each in self._states if each != state.number))
+            self._drop(next(each for each in self._states if each != state.number))
 
     def receive_head(self, exchange: SeenExchange, number: int) -> None:
         """Record a request of a conversation. If it names another client's session, so does that.
@@ -121,6 +120,11 @@ class ConversationTable:
     def pop(self) -> ConversationState | None:
         """Forget the oldest conversation and return it, None if there isn't one."""
         return self._forget(next(iter(self._states))) if self._states else None
+
+    def _drop(self, number: int) -> None:
+        """Forget a conversation that may go on."""
+        self._highest_dropped = max(self._highest_dropped, number)
+        self._forget(number)
 
     def _forget(self, number: int) -> ConversationState | None:
         state = self._states.pop(number, None)

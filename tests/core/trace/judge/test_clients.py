@@ -10,6 +10,7 @@ from tests.core.trace.judge.rules.clients import (
     IN_OTHER,
     MADE_UP,
     MINE,
+    OTHER,
     READ_ONLY,
     TWO,
     YOURS,
@@ -142,3 +143,10 @@ def test_calls_of_many_tools_are_bounded() -> None:
             judged.receive(line.message)
     assert len(across._calls) <= MAX_TOOLS
     assert all(len(each) <= MAX_CALLS for each in across._calls.values())
+
+
+def test_conversation_that_begins_after_one_with_a_higher_number_is_whole() -> None:
+    """The second client can be the first one to send something."""
+    found, judged = judge(None, [*opened(OTHER), *START, *listed(3, IN)], "2025-11-25")
+    assert found == []
+    assert not any(each.gap for each in judged._conversations._states.values())
