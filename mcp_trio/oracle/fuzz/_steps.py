@@ -12,6 +12,7 @@ import contextlib
 import functools
 import json
 import re
+from collections import Counter
 from itertools import chain, islice
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
@@ -106,6 +107,8 @@ class CaseChoices:
             less often.
         changers: the names of tools whose calls were followed by the change of a list or a
             resource. Subscriptions are drawn with calls of them.
+        meetings: how many cases with a second client were drawn, apart for revisions without a
+            handshake.
     """
 
     def __init__(
@@ -159,6 +162,7 @@ class CaseChoices:
         self.handings = find_handings(invariants, self.names)
         self.avoided: set[tuple[str, str]] = set()
         self.changers: list[str] = []
+        self.meetings: Counter[bool] = Counter()
 
     def has_changes(self, revision: str) -> bool:
         """Return True if the server reports changes of a list or a resource in a revision."""
@@ -639,16 +643,30 @@ def _second_client(draw: Drawing, choices: CaseChoices, revision: str) -> list[S
     offers = ("all", "all", "none")[draw.below(3)]
     how = "late" if not modern and draw.below(8) == 0 else "whole"
     opening = _second(("open", revision, how, offers))
-    meetings = [_steps_in_turn, _steps_in_turn, _values_of_the_other, _cancelled_beside]
-    if choices.text_tools:
-        meetings += [_marked_calls, _marked_calls]
-    if choices.uris and choices.tools:
-        meetings.append(_subscribed_beside)
+    meetings = _meetings(choices, modern=modern)
+    meeting = meetings[choices.meetings[modern] % len(meetings)]
+    choices.meetings[modern] += 1
+    return opening + meeting(draw, choices, revision)
+
+
+def _meetings(choices: CaseChoices, *, modern: bool) -> list[Callable[..., list[Step]]]:
+    """Return what two clients do. It is drawn in turn: some faults need one of them."""
+    found: list[Callable[..., list[Step]]] = []
     if not modern:
-        meetings += [_ended_beside, _without_session, _unknown_session, _resumed_beside]
-        if choices.tools:
-            meetings += [_levels_beside, _levels_beside]
-    return opening + draw.pick(meetings)(draw, choices, revision)
+        found += [_without_session, _ended_beside, _unknown_session]
+    if choices.text_tools:
+        found.append(_marked_calls)
+    if not modern and choices.tools:
+        found.append(_levels_beside)
+    found += [_steps_in_turn, _cancelled_beside]
+    if choices.uris and choices.tools:
+        found.append(_subscribed_beside)
+    if choices.text_tools:
+        found.append(_marked_calls)
+    if not modern and choices.tools:
+        found.append(_levels_beside)
+    found += [_values_of_the_other, _steps_in_turn]
+    return found if modern else [*found, _resumed_beside]
 
 
 def _steps_in_turn(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:

@@ -150,6 +150,12 @@ def test_cases_over_http_have_a_second_client_now_and_then() -> None:
     assert not any(client_of(step) for case in drawn(9, 100) for step in case)
 
 
+def test_each_meeting_of_two_clients_is_drawn_in_turn() -> None:
+    found = [step for case in drawn(11, 300, http=True) for step in case]
+    heads = [step for step in found if step[:2] == ("head", "no-session")]
+    assert len(heads) >= 4
+
+
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_both_clients_call_a_tool_with_texts_of_their_own(revision: str) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
