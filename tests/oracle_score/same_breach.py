@@ -29,7 +29,6 @@ SAME_BREACH: Final[Mapping[str, Mapping[str, str]]] = {
     "drop-response": {"hang": "further requests have no response either"},
     "drop-error": {"hang": "further requests have no response either"},
     "break-stream/another id": {"RPC-35": _NO_RESPONSE},
-    "fail-later": {"hang": "no further request has a response, only an HTTP status"},
     "answer-notification": {"RPC-8": _NO_ID},
     "client-answers/notification": {
         "RPC-14": "an error without an id answers a notification",
