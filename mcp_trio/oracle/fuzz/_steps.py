@@ -314,8 +314,6 @@ def cases(choices: CaseChoices) -> SearchStrategy[list[Step]]:
         else:
             steps += _some_phrases(draw, choices, revision, 4)
         steps = [step for step in steps if not _is_avoided(step, choices) or draw.below(20) == 0]
-        if choices.handings:
-            steps = with_handed_values(draw, steps, choices.handings)
         # How a process ends costs a new one each time, and is soon known.
         ends = 40 if choices.fresh == FRESH_AT_FIRST and not choices.http else 300
         if how == "whole" and draw.below(ends) == 0:
@@ -428,7 +426,11 @@ def _some_phrases(draw: Drawing, choices: CaseChoices, revision: str, most: int)
     steps: list[Step] = []
     for _ in range(1 + draw.below(most)):
         phrase = draw.pick(phrases)
-        steps += phrase(draw, choices, revision)
+        drawn = phrase(draw, choices, revision)
+        # A call that is wrong on purpose gets no value: it says nothing about the value.
+        if choices.handings and phrase is not _nearly_valid_call:
+            drawn = with_handed_values(draw, drawn, choices.handings)
+        steps += drawn
     return steps
 
 

@@ -57,7 +57,7 @@ class ToolCall:
         arguments: the arguments that are sent. They can be wrong on purpose: about one call in
             seven misses the tool's schema by a detail.
         handed: those of the arguments that earlier calls of the conversation have returned, by
-            name. See `uses`.
+            name. The others fit the tool's schema then, as they were drawn. See `uses`.
         revision: the conversation's protocol revision, such as `2025-11-25`.
     """
 

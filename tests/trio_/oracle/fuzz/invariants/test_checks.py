@@ -211,7 +211,7 @@ def test_response_without_a_final_success_is_not_checked(
 async def test_result_over_http_is_checked_for_each_client(
     tmp_path: Path, autojump_clock: Any, client: int
 ) -> None:
-    """What one client was given is handed to the other one, too."""
+    """A value that one client was given is handed to the other one, too."""
     checks = checks_of(tmp_path, CREATED, CAN_BE_READ)
     server = NotesServer(forgets=("bad",))
 

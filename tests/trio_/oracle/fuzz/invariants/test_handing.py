@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("hypothesis")
 
+from mcp_trio.oracle.fuzz import _steps
 from mcp_trio.oracle.fuzz._probe import Offers
 from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
 from mcp_trio.oracle.fuzz.campaign._shrink import _simpler_steps
@@ -84,3 +85,13 @@ def test_stored_case_needs_its_values_and_its_invariant(
     steps: Case, invariant: str, expected: set[str]
 ) -> None:
     assert needed_names(steps, invariant) == expected
+
+
+def test_call_that_is_wrong_on_purpose_gets_no_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its error says nothing about the value, but a check of errors would take it for one."""
+    monkeypatch.setattr(_steps, "_phrases", lambda *_: [_steps._nearly_valid_call])
+    steps = [step for case in drawn(tmp_path) for step in case]
+    assert {step[0] for step in steps} >= {"open", "call"}
+    assert "hand" not in {step[0] for step in steps}
