@@ -517,8 +517,9 @@ class Player:
             return
         if self._may_be_busy() or self._before_cancel or not request.is_plain:
             return  # a call that was cancelled before can be in its way
-        is_wanted = self._wanted is not None and self._wanted[0] == UNANSWERED
-        if session.is_misled or not times.may_have_stopped(request.name, is_wanted=is_wanted):
+        is_wanted = self._wanted == (UNANSWERED, STOPPED)
+        may_have_stopped = times.may_have_stopped(request.name, is_wanted=is_wanted)
+        if session.is_misled or not (may_have_stopped or self._wanted == (UNANSWERED, NEVER)):
             return
         if self._is_over() or await self._is_slow():
             return
@@ -530,8 +531,8 @@ class Player:
         if request.answer is not None or self._is_over():
             return
         name = shown_value(name_of(request.message))
-        times.add_stopped(request.name)
         if is_answered:
+            times.add_stopped(request.name)
             other = "a fresh process" if session.transport == "stdio" else "another session"
             sentence = (
                 f"{name} has answered before, and does not answer a call within"
@@ -539,6 +540,7 @@ class Player:
                 " unless the tool may wait"
             )
         else:
+            times.add_slow_elsewhere(request.name)
             sentence = (
                 f"{name} has answered other calls, and never answers this one within"
                 f" {times.longest:g} s: to look at, unless the tool may take so long"
