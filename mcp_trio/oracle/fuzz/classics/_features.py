@@ -241,7 +241,10 @@ def _levels(facts: TargetFacts) -> Iterator[Case]:
     revision = facts.of_handshake()
     wrong = ("", "loud", "INFO", "__proto__", 3, None)
     if revision and facts.serves(revision, "logging/setLevel"):
-        for levels in (("emergency", "debug"), ("error", "info"), LEVELS):
+        # Without calls first: a call that isn't answered may take its time.
+        steps = [request("logging/setLevel", {"level": each}) for each in LEVELS]
+        yield opened(revision, *each_after(steps, WAIT), LIST, WAIT)
+        for levels in (("emergency", "debug"), ("error", "info")):
             steps = [request("logging/setLevel", {"level": each}) for each in levels]
             yield opened(revision, *each_after(steps, WAIT), *_all_calls(facts), WAIT)
         steps = [request("logging/setLevel", {"level": each}) for each in wrong]
