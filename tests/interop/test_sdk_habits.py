@@ -60,18 +60,10 @@ async def shown_by(command: Sequence[str], sdk: str) -> set[str]:
         target = CommandTarget(command, nursery)
         offers = await probe(target)
         revision = next(each for each in offers.revisions if dialect_of(each).stateful)
-        modern = [each for each in offers.revisions if not dialect_of(each).stateful]
         opening = ("open", revision, "whole", "all")
         cases: list[Case] = []
         for habit in HABITS:
-            if habit.lasts:
-                # The second case shows it to the third one, in the same process.
-                cases += [
-                    [("open", each, "whole", "all"), *steps]
-                    for each in modern
-                    for steps in ([], [habit.probe], [("request", "tools/list", {}, "int")])
-                ]
-            elif sdk in habit.sdks:
+            if sdk in habit.sdks:
                 is_opening = habit.probe[0] == "open"
                 late = ("open", revision, *habit.probe[2:])
                 cases.append([late] if is_opening else [opening, *LISTS, habit.probe])
@@ -87,7 +79,4 @@ async def test_newest_sdk_has_its_habits(directory: str, name: str) -> None:
     """If it has mended one: correct the versions of the row, or remove it with the last SDK."""
     sdk, words = SERVERS[name]
     shown = await shown_by([each.format(directory) for each in words], sdk)
-    # Only the newer package speaks two generations of revisions.
-    expected = {each.name for each in HABITS if sdk in each.sdks}
-    lasting = {each.name for each in HABITS if each.lasts and name != "server"}
-    assert shown == expected - lasting
+    assert shown == {each.name for each in HABITS if sdk in each.sdks}

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mcp_core.trace._ids import GivenTexts
 
     from ._message import SeenMessage
+    from ._sides import Side
     from .conversation._http import SeenExchange
 
 __all__ = ["ConversationTable"]
@@ -79,6 +80,10 @@ class ConversationTable:
             if len(self._states) > MAX_CONVERSATIONS:
                 self._drop(next(iter(self._states)))
         return state
+
+    def unread(self, side: Side) -> int:
+        """Return how many messages of a side are unreadable or invalid, in all conversations."""
+        return sum(state.unreadable[side] for state in self._states.values())
 
     def begin_session(self, state: ConversationState) -> ConversationState:
         """Replace a session's state by the state for the client's next session, and return that."""

@@ -107,6 +107,17 @@ class Judge:
         """The number of messages that were judged."""
         return self.messages_from.total()
 
+    def unread(self, side: Side) -> int:
+        """Return how many messages of a side the judge couldn't read, or holds for invalid.
+
+        The other side may have read more of them than the judge, so some of its later messages
+        can't be judged. Conversations that are no longer remembered don't count.
+
+        Args:
+            side: the side that has sent them.
+        """
+        return self._conversations.unread(side)
+
     def receive(self, line: TraceLine | DamagedLine, number: int | None = None) -> list[Finding]:
         """Judge the next line, and return the findings.
 

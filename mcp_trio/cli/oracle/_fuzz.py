@@ -987,8 +987,9 @@ def _show_summary(
     drawing, whole = round(campaign.drawing_seconds), round(campaign.seconds)
     more = f" (and {whole - drawing} s of examining)" if whole > drawing else ""
     stdout.write_line(
-        f"{campaign.cases:,} cases in {drawing} s{more}, {campaign.messages:,} messages:"
-        f" {count - advice} findings, {advice} to look at{unconfirmed}; {judged} rows judged; seed"
+        f"{campaign.cases:,} cases in {drawing} s{more}, {_starts_text(campaign)}"
+        f"{campaign.messages:,} messages: {count - advice} findings, {advice} to look"
+        f" at{unconfirmed}; {judged} rows judged; seed"
         f" {options.seed}"
     )
     if campaign.habits:
@@ -1020,6 +1021,13 @@ def _show_unseen_rows(stdout: Screen, campaign: Campaign, offers: Offers) -> Non
         f"{len(rows)} of {len(judged_side_rows(campaign.side))} rows about a {campaign.side} had no"
         f" opportunity: {counted_reasons(rows)}"
     )
+
+
+def _starts_text(campaign: Campaign) -> str:
+    """Return how many processes were started for 100 cases, if the server is a command."""
+    if campaign.side == "client" or campaign.target.kind == "http" or not campaign.cases:
+        return ""
+    return f"{100 * campaign.starts / campaign.cases:.1f} starts per 100 cases, "
 
 
 def _accepted_text(campaign: Campaign) -> str:

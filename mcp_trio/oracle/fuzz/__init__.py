@@ -4,6 +4,7 @@ How the parts join, from the bottom up:
 
 - `_case`: a case is a literal list of steps. It can be cut anywhere, stored, and played without
   hypothesis. A step that makes no sense when its turn comes does nothing.
+- `_damage`: which steps send what a receiver needn't take for a message.
 - `_session`: one conversation with the target: the open requests, what the server has given out
   (cursors, tasks, ...), and the judge, which gets each line that is sent or received.
 - `_stdio`, `_http`: the targets `CommandTarget` and `UrlTarget`, which open such sessions.
@@ -19,9 +20,9 @@ How the parts join, from the bottom up:
 - `invariants`: what the server's author checks with functions in a file (`_checks`), and the values
   that it hands from one call to the next (`_handing`).
 - `campaign`: a run. `_campaign` plays the cases in lanes, for which `_feed` draws them in a worker
-  thread. `_agenda` says which fault is examined next, and `_examination` confirms it on a fresh
-  target and shrinks its case (`_shrink`). `_findings` has what was found, and `_unseen_rows` says
-  which rows had no opportunity.
+  thread; `_sessions` has the processes that cases share. `_agenda` says which fault is examined
+  next, and `_examination` confirms it on a fresh target and shrinks its case (`_shrink`).
+  `_findings` has what was found, and `_unseen_rows` says which rows had no opportunity.
 - `_report`: writes traces, a pytest file and the reports.
 
 To play a stored case: `await play_case(target, case)` of `_play`, which opens a fresh session.

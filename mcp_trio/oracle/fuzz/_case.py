@@ -104,6 +104,7 @@ class Outcome(Struct, kw_only=True):
         notes: oddities that aren't faults.
         messages: how many messages the server has sent.
         calls: how many calls of tools were answered.
+        reconnects: how many conversations it has begun after its first one.
         answered, results: how many requests have a response, and how many of these a result.
         is_owed: at least one request was sent that every server must answer.
         is_blocked: the server answers nothing, but it may still be running a cancelled call.
@@ -118,6 +119,7 @@ class Outcome(Struct, kw_only=True):
     notes: list[str] = field(default_factory=list)
     messages: int = 0
     calls: int = 0
+    reconnects: int = 0
     answered: int = 0
     results: int = 0
     is_owed: bool = False

@@ -517,9 +517,8 @@ class Player:
             return
         if self._may_be_busy() or self._before_cancel or not request.is_plain:
             return  # a call that was cancelled before can be in its way
-        is_wanted = self._wanted == (UNANSWERED, STOPPED)
-        may_have_stopped = times.may_have_stopped(request.name, is_wanted=is_wanted)
-        if session.is_misled or not (may_have_stopped or self._wanted == (UNANSWERED, NEVER)):
+        is_wanted = self._wanted is not None and self._wanted[0] == UNANSWERED
+        if session.is_misled or not times.may_have_stopped(request.name, is_wanted=is_wanted):
             return
         if self._is_over() or await self._is_slow():
             return
@@ -531,8 +530,8 @@ class Player:
         if request.answer is not None or self._is_over():
             return
         name = shown_value(name_of(request.message))
+        times.add_stopped(request.name)
         if is_answered:
-            times.add_stopped(request.name)
             other = "a fresh process" if session.transport == "stdio" else "another session"
             sentence = (
                 f"{name} has answered before, and does not answer a call within"
@@ -540,7 +539,6 @@ class Player:
                 " unless the tool may wait"
             )
         else:
-            times.add_slow_elsewhere(request.name)
             sentence = (
                 f"{name} has answered other calls, and never answers this one within"
                 f" {times.longest:g} s: to look at, unless the tool may take so long"
@@ -602,9 +600,9 @@ class Player:
     def _report_missing(self, request: SentRequest, seconds: float = 0.0) -> None:
         """Report that a request got no response in `seconds`; 0 for the usual ones."""
         session = self.session
-        session.spent = session.spent or not request.is_dropped
         if not request.is_plain and session.unread_errors > request.unread:
-            return
+            return  # an error without an id is the response to it
+        session.spent = session.spent or not request.is_dropped
         defect = request.defect
         row = UNANSWERED_MALFORMED if defect else UNANSWERED
         lacks = f"was not answered within {seconds or self._timeout:g} s"
@@ -892,8 +890,8 @@ class Player:
         if revision not in ALL:
             return
         if session.revision:
-            if session.revision == revision and how == "twice" and dialect_of(revision).stateful:
-                await self._send("initialize", session.initialize_params(revision))
+            if session.revision == revision:
+                await self._open_again(how, offers)
             return
         session.revision, session.offers = revision, offers
         if not dialect_of(revision).stateful:
@@ -931,6 +929,14 @@ class Player:
         if how == "twice":
             session.spent = True
             await self._send("initialize", session.initialize_params(revision))
+
+    async def _open_again(self, how: str, offers: str) -> None:
+        """Go on with a conversation that an earlier case has opened, or this one."""
+        session = self.session
+        if not dialect_of(session.revision).stateful:
+            session.offers = offers  # each request has its own
+        elif how == "twice":
+            await self._send("initialize", session.initialize_params(session.revision))
 
     async def _send_early(self) -> SentRequest:
         request = await self._send("tools/list", {})
@@ -1221,6 +1227,7 @@ class Player:
             await self._end_session()
         self.session = await former.successor()
         self._has_disconnected = False
+        self._outcome.reconnects += 1
         if former is not self._first:
             await former.aclose()
 

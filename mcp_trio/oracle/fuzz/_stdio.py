@@ -2,7 +2,8 @@
 
 1. A process has its own process group and a short environment. The whole group is killed when the
    session ends: how a target shuts down isn't tested here.
-2. Processes are started ahead, because a start takes longer than many cases.
+2. Processes are started ahead, because a start takes longer than many cases. An examination plays
+   each case on a fresh one.
 """
 
 from __future__ import annotations
@@ -242,8 +243,8 @@ class CommandTarget:
         command: the program and its arguments.
         nursery: the nursery of the processes. Cancel it to kill all of them.
         env, inherit_env, cwd: as for `mcp_trio.connect_stdio`.
-        ahead: how many processes are started before they are needed. By default 4, because
-            several cases in a row can need a fresh one.
+        ahead: how many processes are started before they are needed, while cases are examined on
+            fresh ones. By default 4. Otherwise it is at most one.
         unexpanded: the words of `command` as its configuration file has them, if it has one.
         secrets: values from that file, which must not be written.
     """
@@ -312,7 +313,9 @@ class CommandTarget:
             else:
                 release.set()
         child, release = found or await self._start()
-        for _ in range(self._ahead - len(self._ready) - self._starting):
+        # Only examinations keep lines. Other cases seldom need a process of their own.
+        ahead = self._ahead if keep else min(1, self._ahead)
+        for _ in range(ahead - len(self._ready) - self._starting):
             self._starting += 1
             self._nursery.start_soon(self._start_ahead)
         session = StdioSession(child, self, former, keep=keep)

@@ -3,7 +3,9 @@
 1. A case is a beginning and a few phrases. A phrase is a short list of steps that belong together,
    such as a call and its cancellation, because single steps rarely meet each other by chance.
 2. No step depends on an answer, so a case can be stored and cut.
-3. Most requests are valid. In a few cases one message is damaged, in one or two places.
+3. Most requests are valid. Damage is in a few cases that have little else: after it less is certain
+   about the server, and these cases share a process only with each other.
+4. What needs a process of its own is drawn early and then seldom.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import re
 from collections import Counter
 from itertools import chain, islice
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -29,7 +31,7 @@ from mcp_trio.oracle.strategies._values import encoded, json_objects, json_value
 
 from ._call_guard import INVENTED_METHODS, UNKNOWN_PROMPT, UNKNOWN_TOOLS, UNKNOWN_URI
 from ._case import AFTER_CANCEL, UNSUPPORTED_TASK, avoided_name, on_client
-from ._stress import draw_stress
+from ._stress import draw_heavy, draw_stress
 from .invariants._handing import find_handings, with_handed_values
 
 if TYPE_CHECKING:
@@ -42,9 +44,12 @@ if TYPE_CHECKING:
 __all__ = ["CaseChoices", "CaseSource", "cases"]
 
 Step = tuple[Any, ...]
+Phrase: TypeAlias = "Callable[..., list[Step]]"
 
 IDS: Final = ("int", "digits", "text")
 OPENINGS: Final = ("half", "late", "twice", "unknown", "none", "late", "versions", "versions")
+# Further beginnings and ends, each once: another process ends in order.
+FIRST_SPECIAL: Final = (*OPENINGS[:-1], "disconnect")
 WITH_HANDSHAKE: Final = tuple(each for each in ALL if DIALECTS[each].stateful)
 UNKNOWN_METHODS: Final = (
     INVENTED_METHODS[0],
@@ -101,8 +106,9 @@ class CaseChoices:
         invariants: the author's file, which says what calls hand to each other; None without one.
 
     Attributes:
-        fresh: one case in so many begins its conversation in a special way, which needs a new
-            process.
+        main_revisions: the revisions of most cases.
+        special: beginnings and ends of conversations that need a process of their own, and that
+            are drawn soon. Later ones are seldom.
         avoided: the `avoided_name` of each step that has shown a known fault. Such steps are drawn
             less often.
         changers: the names of tools whose calls were followed by the change of a list or a
@@ -122,6 +128,8 @@ class CaseChoices:
     ) -> None:
         self.offers = offers
         self.revisions = tuple(offers.revisions) or (LATEST,)
+        self.older_revisions = [each for each in self.revisions if DIALECTS[each].stateful][1:]
+        self.main_revisions = [each for each in self.revisions if each not in self.older_revisions]
         # A list, because a tool's name can be of any type.
         self.tools = [each for each in offers.tools if each.get("name") in list(tools)]
         self.names = [str(each["name"]) for each in self.tools]
@@ -157,7 +165,7 @@ class CaseChoices:
         self.completed = list(islice(completed, MAX_COMPLETED))
         self.http = http
         self.suspects = _suspects(offers.answers)
-        self.fresh = FRESH_AT_FIRST
+        self.special: list[str] = []
         self.stress = stress
         self.handings = find_handings(invariants, self.names)
         self.avoided: set[tuple[str, str]] = set()
@@ -279,15 +287,14 @@ class Drawing:
 
 def cases(choices: CaseChoices) -> SearchStrategy[list[Step]]:
     """Return a strategy for cases. Each is a list of steps that begins with `open`."""
-    revisions = choices.revisions
-    older = [each for each in revisions if DIALECTS[each].stateful][1:]
-    main = [each for each in revisions if each not in older]
+    older, main = choices.older_revisions, choices.main_revisions
 
     @st.composite
     def build(draw_value: DrawFn) -> list[Step]:
         draw = Drawing(draw_value)
         number = draw.below(210)
-        if choices.suspects and draw.below(20) == 0:
+        seldom = SUSPECTS_AT_FIRST if choices.special else SPECIAL_LATER
+        if choices.suspects and draw.below(seldom) == 0:
             first, second = draw.pick(choices.suspects)
             return [
                 ("open", first, "whole", "all"),
@@ -296,11 +303,9 @@ def cases(choices: CaseChoices) -> SearchStrategy[list[Step]]:
             ]
         revision = older[number % len(older)] if older and number % 5 == 4 else None
         revision = revision or main[number % len(main)]
-        modern = not DIALECTS[revision].stateful
-        how = "whole"
-        if not modern and draw.below(choices.fresh) == 0:
-            how = draw.pick(OPENINGS)
-        offers = "all" if number % 7 or revision in older else "none"
+        how = _opening(draw, choices, revision)
+        is_damaged = draw.below(STRESS_DAMAGED if choices.stress else DAMAGED) == 0
+        offers = "all" if number % 7 or revision in older or is_damaged else "none"
         if how == "versions":
             first, second = draw.pick(WITH_HANDSHAKE), draw.pick(WITH_HANDSHAKE)
             return [
@@ -308,19 +313,31 @@ def cases(choices: CaseChoices) -> SearchStrategy[list[Step]]:
                 ("reconnect",),
                 ("open", second, "whole", offers),
             ]
-        steps: list[Step] = [("open", revision, how, offers)]
-        if choices.http and how == "whole" and draw.below(SECOND_CLIENTS) == 0:
+        ends = how == "disconnect"
+        steps: list[Step] = [("open", revision, "whole" if ends else how, offers)]
+        if is_damaged:
+            steps += _some_phrases(draw, choices, revision, 6, is_damaged=True)
+        elif choices.http and how == "whole" and draw.below(SECOND_CLIENTS) == 0:
             steps += _second_client(draw, choices, revision)
         else:
             steps += _some_phrases(draw, choices, revision, 4)
         steps = [step for step in steps if not _is_avoided(step, choices) or draw.below(20) == 0]
-        # How a process ends costs a new one each time, and is soon known.
-        ends = 40 if choices.fresh == FRESH_AT_FIRST and not choices.http else 300
-        if how == "whole" and draw.below(ends) == 0:
-            steps.append(("disconnect",))
-        return steps
+        return [*steps, ("disconnect",)] if ends else steps
 
     return build()
+
+
+def _opening(draw: Drawing, choices: CaseChoices, revision: str) -> str:
+    """Return how a case opens its conversation, or "disconnect" for how it ends it."""
+    is_stateful = DIALECTS[revision].stateful
+    wanted = [each for each in choices.special if is_stateful or each == "disconnect"]
+    if wanted and draw.below(SPECIAL_AT_FIRST) == 0:
+        found = draw.pick(wanted)
+        choices.special.remove(found)
+        return found
+    if is_stateful and draw.below(SPECIAL_LATER) == 0:
+        return draw.pick(OPENINGS)
+    return "whole" if draw.below(HTTP_ENDS if choices.http else ENDS) else "disconnect"
 
 
 class CaseSource:
@@ -329,7 +346,7 @@ class CaseSource:
     Args:
         choices: what is drawn.
         seed: decides it.
-        first: cases that come before the drawn ones.
+        first: cases that come before the drawn ones, with what needs a process of its own.
     """
 
     def __init__(self, choices: CaseChoices, seed: int, first: Sequence[list[Step]] = ()) -> None:
@@ -337,7 +354,7 @@ class CaseSource:
         self._first = list(first)
         self._choices = choices
         self._drawn: list[list[Step]] = []
-        self._count = 0
+        choices.special = [] if first else list(FIRST_SPECIAL)
         profile = settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))
         test: Any = profile(given(cases(choices))(self._keep))
         # Half the time of `given` itself, and no example of it is kept.
@@ -352,8 +369,6 @@ class CaseSource:
         return first + self._draw(count - len(first))
 
     def _draw(self, count: int) -> list[list[Step]]:
-        self._choices.fresh = FRESH_AT_FIRST if self._count < FIRST_CASES else FRESH_LATER
-        self._count += count
         for _ in range(50 * count):  # some draws are discarded
             if len(self._drawn) >= count:
                 break
@@ -364,10 +379,15 @@ class CaseSource:
 
 # Over HTTP, one case in so many has a second client.
 SECOND_CLIENTS: Final = 4
-# Special beginnings are slow, and soon find what they can find.
-FRESH_AT_FIRST: Final = 4
-FRESH_LATER: Final = 60
-FIRST_CASES: Final = 128
+# One case in so many begins its conversation in a special way, or ends it. Each takes a process.
+SPECIAL_AT_FIRST: Final = 4  # until each way was drawn
+SUSPECTS_AT_FIRST: Final = 12
+SPECIAL_LATER: Final = 200
+ENDS: Final = 800
+HTTP_ENDS: Final = 300
+# One case in so many has damage, in several messages: it has few other steps.
+DAMAGED: Final = 7
+STRESS_DAMAGED: Final = 4  # large and deep messages are damage, too
 CASE_BYTES: Final = 4_096  # from which a case is drawn
 
 
@@ -375,19 +395,16 @@ def _is_avoided(step: Step, choices: CaseChoices) -> bool:
     return bool(choices.avoided) and avoided_name(step) in choices.avoided
 
 
-def _phrases(choices: CaseChoices, revision: str) -> list[Callable[..., list[Step]]]:
+def _phrases(choices: CaseChoices, revision: str) -> list[Phrase]:
     """Return a revision's phrases, the common ones several times."""
     modern = not DIALECTS[revision].stateful
-    found: list[Callable[..., list[Step]]] = [
+    found: list[Phrase] = [
         *[_plain_request] * 5,
-        *[_wrong_request] * 2,
+        _wrong_request,
         *[_notification] * 2,
         _strange_notification,
         _cancelled_request,
         _pages,
-        _mutated,
-        _mutated,
-        _damaged,
         _burst,
         _unknown_tool,
         *[_subscription] * (4 if choices.tools and choices.has_changes(revision) else 1),
@@ -421,8 +438,15 @@ def _phrases(choices: CaseChoices, revision: str) -> list[Callable[..., list[Ste
     return found
 
 
-def _some_phrases(draw: Drawing, choices: CaseChoices, revision: str, most: int) -> list[Step]:
-    phrases = _phrases(choices, revision)
+def _some_phrases(
+    draw: Drawing,
+    choices: CaseChoices,
+    revision: str,
+    most: int,
+    *,
+    is_damaged: bool = False,
+) -> list[Step]:
+    phrases = (_damaging_phrases if is_damaged else _phrases)(choices, revision)
     steps: list[Step] = []
     for _ in range(1 + draw.below(most)):
         phrase = draw.pick(phrases)
@@ -432,6 +456,22 @@ def _some_phrases(draw: Drawing, choices: CaseChoices, revision: str, most: int)
             drawn = with_handed_values(draw, drawn, choices.handings)
         steps += drawn
     return steps
+
+
+def _damaging_phrases(choices: CaseChoices, revision: str) -> list[Phrase]:
+    """Return the phrases of a case with damage. Others among them show what it does to them."""
+    found: list[Phrase] = [
+        *[_mutated] * 4,
+        *[_damaged] * 2,
+        *[_odd_params] * 2,
+        _odd_notification,
+        _plain_request,
+    ]
+    if choices.tools:
+        found += [_call, _stray_response]
+    if choices.stress:
+        found += [_heavy] * (len(found) // 2)
+    return found
 
 
 # -- Requests --------------------------------------------------------------------------------------
@@ -491,18 +531,22 @@ def _plain_request(draw: Drawing, choices: CaseChoices, revision: str) -> list[S
 
 
 def _wrong_request(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
-    """Draw a request whose params have a wrong type, or whose method doesn't exist."""
-    kind = draw.below(4)
-    if kind == 0:
+    """Draw a request whose params have wrong members, or whose method doesn't exist."""
+    if draw.below(2):
         # Of the others a lenient server can think that it knows them.
         method = draw.pick(UNKNOWN_METHODS) if draw.below(2) else INVENTED_METHODS[0]
         return [("request", method, draw.value(json_objects()), IDS[draw.below(3)])]
-    rows = methods(revision, Role.SERVER, requests=True)
-    row = draw.pick(rows)
+    row = draw.pick(methods(revision, Role.SERVER, requests=True))
+    if row.name in _WITH_EFFECT:
+        return []
+    return [("request", row.name, draw.value(json_objects()), "int")]
+
+
+def _odd_params(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """Draw a request whose params aren't an object."""
+    row = draw.pick(methods(revision, Role.SERVER, requests=True))
     if row.name == "initialize":
         return []
-    if kind == 1 and row.name not in _WITH_EFFECT:
-        return [("request", row.name, draw.value(json_objects()), "int")]
     return [("request", row.name, draw.pick(SCALARS), "int")]
 
 
@@ -519,11 +563,19 @@ def _notification(draw: Drawing, choices: CaseChoices, revision: str) -> list[St
 
 
 def _strange_notification(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
-    method = ("notifications/acme", "ping", "tools/list", "notifications/initialized")[
-        draw.below(4)
-    ]
-    params: Any = ("absent", {"a": 1}, 82, [])[draw.below(4)]
-    return [("notify", method, params)]
+    return [("notify", draw.pick(_STRANGE_NOTIFICATIONS), draw.pick(("absent", {"a": 1})))]
+
+
+def _odd_notification(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    return [("notify", draw.pick(_STRANGE_NOTIFICATIONS), draw.pick((82, [])))]
+
+
+_STRANGE_NOTIFICATIONS: Final = (
+    "notifications/acme",
+    "ping",
+    "tools/list",
+    "notifications/initialized",
+)
 
 
 def _cancelled_request(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
@@ -574,6 +626,10 @@ def _burst(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
 def _stressed(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
     modern = not DIALECTS[revision].stateful
     return draw_stress(draw.below, http=choices.http, modern=modern)
+
+
+def _heavy(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    return draw_heavy(draw.below)
 
 
 # -- HTTP ------------------------------------------------------------------------------------------
@@ -850,9 +906,14 @@ def _cancelled_among_others(draw: Drawing, choices: CaseChoices, revision: str) 
 
 def _responses(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
     """Draw a call, and responses to what the server requests meanwhile."""
-    how = ("right", "error", "wrong", "id", "twice")[draw.below(5)]
+    how = ("right", "error", "wrong")[draw.below(3)]
     steps = [_one_call(draw, choices, ())] if choices.tools else []
     return [*steps, ("respond", 0, how), ("progress", 0)]
+
+
+def _stray_response(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
+    """Draw a call, and responses of which one is for none of the server's requests."""
+    return [_one_call(draw, choices, ()), ("respond", 0, draw.pick(("id", "twice")))]
 
 
 def _input_rounds(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:

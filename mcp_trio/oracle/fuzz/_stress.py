@@ -31,7 +31,14 @@ from ._session import dialect_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["MAX_CONNECTIONS", "PROBE_TIMEOUT_FACTOR", "STRESS_STEPS", "StressBudget", "draw_stress"]
+__all__ = [
+    "MAX_CONNECTIONS",
+    "PROBE_TIMEOUT_FACTOR",
+    "STRESS_STEPS",
+    "StressBudget",
+    "draw_heavy",
+    "draw_stress",
+]
 
 # Connections of one case. Many systems allow a process 256 open files, and the server has as many.
 MAX_CONNECTIONS: Final = 200
@@ -277,7 +284,7 @@ def _encoded(message: Mapping[str, Any]) -> bytes:
 
 
 def draw_stress(below: Callable[[int], int], *, http: bool, modern: bool) -> list[tuple[Any, ...]]:
-    """Return a phrase of stress steps.
+    """Return a phrase of stress steps, without those of `draw_heavy`.
 
     Args:
         below: draws a number from 0 up to its argument.
@@ -288,22 +295,18 @@ def draw_stress(below: Callable[[int], int], *, http: bool, modern: bool) -> lis
     def pick(items: tuple[Any, ...]) -> Any:
         return items[below(len(items))]
 
-    kind = below(8 if http else 6)
+    kind = below(6 if http else 4)
     if kind == 0:
-        return [("large", "message", pick(_SIZES))]
-    if kind == 1:
-        return [("deep", pick(("array", "object")), pick((1_000, 20_000, MAX_DEPTH // 2)))]
-    if kind == 2:
         return [("slow",)]
-    if kind == 3:
+    if kind == 1:
         return [("unread", pick((50, 200, MAX_REQUESTS))), ("release",)]
-    if kind == 4:
+    if kind == 2:
         method = "server/discover" if modern else "ping"
         return [("burst", MAX_CONNECTIONS if http else MAX_REQUESTS, method, {})]
-    if kind == 5:
+    if kind == 3:
         what = "listen" if modern else pick(("get", "session"))
         return [("streams", what, pick(_MANY)), ("release",)]
-    if kind == 6:
+    if kind == 4:
         what = pick(("header", "headers", "target", "announced"))
         sizes = {"headers": (200, 2_000, MAX_HEADERS), "announced": (8 * _MIB, 2**40)}
         return [("large", what, pick(sizes.get(what, _HEADER_SIZES))), *_end(below)]
@@ -311,6 +314,14 @@ def draw_stress(below: Callable[[int], int], *, http: bool, modern: bool) -> lis
         return [("heads", pick(_MANY)), ("release",)]
     halves = (("heads", 1), ("half",))
     return [*(pick(halves) for _ in range(pick(_FEW))), *_end(below)]
+
+
+def draw_heavy(below: Callable[[int], int]) -> list[tuple[Any, ...]]:
+    """Return one step with a message that some servers don't read. See `draw_stress`."""
+    if below(2):
+        return [("large", "message", _SIZES[below(len(_SIZES))])]
+    how = ("array", "object")[below(2)]
+    return [("deep", how, (1_000, 20_000, MAX_DEPTH // 2)[below(3)])]
 
 
 def _end(below: Callable[[int], int]) -> list[tuple[Any, ...]]:

@@ -1,7 +1,7 @@
 """A run of the fuzzer: draw cases, play them, confirm faults and shrink their cases.
 
 1. Lanes play cases side by side, each one conversation at a time, and take the cases by number
-   (`_feed`). Cases share a process, because a start takes longer than a case.
+   (`_feed`). Cases share a process, because a start takes longer than a case (`_sessions`).
 2. The faults that they show wait for an examination (`_agenda`), which plays a case alone on fresh
    processes (`_examination`). It runs beside the lanes. If there is one lane, or one server for all
    of them, the lanes wait meanwhile, and their time stands still.
@@ -43,6 +43,7 @@ from ._examination import MAX_HISTORY, Examiner, joined
 from ._feed import CaseFeed
 from ._findings import MAX_FINDINGS, Findings, FuzzFinding, HeldFinding
 from ._memory import MemoryWatch
+from ._sessions import SessionPool
 from ._shrink import MAX_SECONDS, ShrinkBudget
 
 if TYPE_CHECKING:
@@ -78,7 +79,6 @@ EXAMINED_PART: Final = 0.4
 CONFIRMED_PART: Final = 0.3
 AWAY_TIMEOUT: Final = 30.0  # seconds for a server at a URL to come back
 AWAY_INTERVAL: Final = 1.0
-MAX_SESSIONS: Final = 6  # sessions that wait for another case
 MAX_FAILED_STARTS: Final = 5
 SERVER_ERROR, BUSY = 500, 503  # HTTP statuses
 MAX_SLOW: Final = 100  # calls that took too long: then the tool isn't called any more
@@ -149,6 +149,7 @@ class Campaign:
         missing: what a further play may lack for each of them, as a clause.
         opportunities: how often each row was judged.
         cases: how many cases were played.
+        reconnects: how many further conversations cases have begun.
         messages: how many messages of the target were judged.
         calls: how many calls of tools were answered.
         notes: strange things that aren't faults.
@@ -187,6 +188,7 @@ class Campaign:
         self.missing: dict[str, str] = {}
         self.opportunities: Counter[str] = Counter()
         self.cases = 0
+        self.reconnects = 0
         self.messages = 0
         self.calls = 0
         self.failure: Exception | None = None
@@ -206,8 +208,8 @@ class Campaign:
         self._call_times = CallTimes(options.call_timeout)
         self._plays = FreshPlays(target, self._new_player, options.response_timeout)
         self._habits = HabitWatch(self._plays, choices, table=self.known_habits)
-        self._sessions: list[tuple[tuple[str, str], TargetSession]] = []  # that wait for a case
-        self._histories: dict[int, deque[Case]] = {}
+        main = getattr(choices, "main_revisions", ())
+        self._sessions = SessionPool(target, options.lanes, main, self._end_session)
         self._memory = MemoryWatch()
         self._found = Findings(options.baseline, options.ignored, self._known_tools())
         self._agenda = Agenda(self._found)
@@ -268,9 +270,7 @@ class Campaign:
             self._end_examinations()
             self._ended = trio.current_time()
             with trio.CancelScope(shield=True):
-                async with trio.open_nursery() as nursery:  # each can take seconds
-                    while self._sessions:
-                        nursery.start_soon(self._end_session, self._sessions.pop()[1])
+                await self._sessions.aclose()
             if note := self._memory.note():
                 self._add_note(note)
             for note in () if self.checks is None else self.checks.notes(self.seconds):
@@ -374,8 +374,8 @@ class Campaign:
     async def _play_one(self, case: Case) -> Outcome:
         """Play a case, and return its outcome. Its faults wait for an examination."""
         async with self._turns.beside():
-            session, key = await self._session_for(case)
-            history = self._histories[id(session)]
+            shared = await self._sessions.take(case)
+            session = shared.session
             player = self._new_player(self._options.response_timeout)
             try:
                 outcome: Outcome = await player.play(case, session)
@@ -383,14 +383,14 @@ class Campaign:
                 with trio.CancelScope(shield=True):
                     await session.aclose()
                 raise
-            before = list(history)
-            history.append(case)
+            before = list(shared.history)
+            shared.history.append(case)
             self._recent.append(case)
             self._count(outcome)
             self._watch_memory(session)
             self._watch_starts(session, case, outcome)
             session.spent = session.spent or self._habits.spoils(case)
-            await self._keep_session(session, key)
+            await self._sessions.give_back(shared)
         for fault in outcome.faults:
             # Accepted faults come first: with --strict, a habit of the SDK fails the run.
             if self._found.leaves_out(fault, case, before):
@@ -424,6 +424,7 @@ class Campaign:
 
     def _count(self, outcome: Outcome) -> None:
         self.cases += 1
+        self.reconnects += outcome.reconnects
         self.messages += outcome.messages
         self.calls += outcome.calls
         for name in outcome.slow:
@@ -431,36 +432,7 @@ class Campaign:
         for note in outcome.notes:
             self._add_note(note)
 
-    async def _session_for(self, case: Case) -> tuple[TargetSession, tuple[str, str] | None]:
-        first = case[0] if case else ()
-        key = None
-        if len(first) == 4 and first[0] == "open" and first[2] == "whole":
-            key = (str(first[1]), str(first[3]))
-        while (place := self._find_session(key)) is not None:
-            _, session = self._sessions.pop(place)
-            if not session.ended:
-                return session, key
-            await self._end_session(session)  # it has ended between two cases
-        session = await self.target.open()
-        self._histories[id(session)] = deque(maxlen=MAX_HISTORY)
-        return session, key
-
-    def _find_session(self, key: tuple[str, str] | None) -> int | None:
-        """Return the place of a session that waits for a case like this one, or None."""
-        places = [place for place, (each, _) in enumerate(self._sessions) if each == key]
-        return places[-1] if places else None
-
-    async def _keep_session(self, session: TargetSession, key: tuple[str, str] | None) -> None:
-        """Keep a session for another case, if it has a key and wasn't spoilt."""
-        if session.spent or key is None:
-            await self._end_session(session)
-            return
-        self._sessions.append((key, session))
-        if len(self._sessions) > MAX_SESSIONS:
-            await self._end_session(self._sessions.pop(0)[1])
-
     async def _end_session(self, session: TargetSession) -> None:
-        self._histories.pop(id(session), None)
         self._memory.end(id(session))
         self.opportunities.update(session.judge.opportunities)
         trouble = session.trouble()
@@ -750,6 +722,14 @@ class Campaign:
         return self._habits.shown
 
     @property
+    def starts(self) -> int:
+        """How many processes were started for cases, or at a URL how many conversations were begun.
+
+        Those for examinations aren't counted.
+        """
+        return self._sessions.starts + self.reconnects
+
+    @property
     def activity(self) -> str:
         """The examinations that are under way, and how many more wait."""
         found = ", ".join(self._activities[:1])
@@ -786,7 +766,7 @@ class Campaign:
     def rows_seen(self) -> int:
         """Return how many rows were judged at least once."""
         seen: set[str] = {row for row, count in self.opportunities.items() if count}
-        for _, session in self._sessions:
+        for session in self._sessions:
             seen |= session.judge.opportunities.keys()
         return len(seen)
 

@@ -157,6 +157,28 @@ def test_judge_after_a_gap_is_inconclusive(gap: Any, reason: str) -> None:
     assert judged.receive(line) == []  # once is enough
 
 
+@pytest.mark.parametrize(
+    ("text", "unread"),
+    [
+        ('{"jsonrpc":"2.0","id":7,"method":"ping"}', 0),
+        ('{"jsonrpc":"2.0","method":"notifications/acme"}', 0),
+        ('{"jsonrpc":"2.0","id":7,"method":"ping","params":82}', 1),
+        ('{"jsonrpc":"2.0","id":7,"result":{}}', 1),  # to no request
+        ("[]", 1),
+        ("{", 1),
+        ("1", 1),
+        ("", 0),
+    ],
+)
+def test_judge_counts_the_messages_of_each_side_that_it_could_not_read(
+    text: str, unread: int
+) -> None:
+    judged = Judge(from_start=True)
+    for number in (1, 1, 2):
+        judged.receive(TraceLine(t=0.0, conversation=number, sender="client", raw=text))
+    assert (judged.unread("client"), judged.unread("server")) == (3 * unread, 0)
+
+
 def test_judge_attached_in_the_middle_is_inconclusive() -> None:
     judged = Judge()
     line = TraceLine(t=0.0, sender="client", raw=json.dumps(ask(5, "tools/list")))

@@ -50,7 +50,7 @@ class MemoryHttpServer:
     """A server with one session.
 
     Args:
-        respond: returns the response to a message; to `{}` for a request without a body.
+        respond: returns the response to a message; to `{}` for a request without one.
 
     Attributes:
         received: the messages.
@@ -75,16 +75,19 @@ class MemoryHttpServer:
         body = b""
         async with stream:
             while True:
-                event = connection.next_event()
+                try:
+                    event = connection.next_event()
+                except h11.RemoteProtocolError:
+                    return  # the client has sent a part of a request
                 if event is h11.NEED_DATA:
                     connection.receive_data(bytes(await stream.receive_some()))
                 elif isinstance(event, h11.Data):
                     body += event.data
                 elif isinstance(event, h11.EndOfMessage):
-                    message = json.loads(body or b"{}")
+                    message = _decoded(body)
                     body = b""
                     self.received.append(message)
-                    response = self._respond(message)
+                    response = self._respond(message if isinstance(message, dict) else {})
                     if response.after is not None:
                         await response.after.wait()
                     await self._send(connection, stream, response)
@@ -111,6 +114,13 @@ class MemoryHttpServer:
         if not response.is_cut:
             data += connection.send(h11.EndOfMessage()) or b""
         await stream.send_all(data)
+
+
+def _decoded(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
 
 
 async def played_over_http(

@@ -114,6 +114,7 @@ class MemorySession(TargetSession):
 
     async def disconnect(self) -> None:
         """End the conversation."""
+        self.spent = True
         await self.aclose()
 
     async def successor(self) -> TargetSession:

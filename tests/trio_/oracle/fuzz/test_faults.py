@@ -95,9 +95,8 @@ def played(target: Any, seed: int, cases: int, rows: frozenset[str]) -> Campaign
                 played,
                 CaseSource(choices, seed),
                 choices,
-                # Each play of a tool that stops takes all the time of a call. A call of the correct
-                # server can take four seconds.
-                CampaignOptions(seconds=120, cases=cases, call_timeout=2.0 if rows else 10.0),
+                # Each play of a tool that stops takes all the time of a call.
+                CampaignOptions(seconds=120, cases=cases, call_timeout=2.0),
                 on_finding=found,
             )
             with trio.CancelScope() as scope:

@@ -105,6 +105,7 @@ def test_report_has_run_findings_and_opportunities() -> None:
         "revisions": [NEW, OLD],
         "seed": 7,
         "cases": 9,
+        "starts": 0,
         "seconds": 0.0,
         "drawing_seconds": 0.0,
         "interrupted": "",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
+from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
 from mcp_core.trace import TraceLine, read_trace
 from mcp_trio.oracle.fuzz._play import Player, play_case
@@ -69,3 +71,31 @@ async def test_time_of_a_tool_does_not_count_as_start(step: tuple[Any, ...], cou
         await play_case(target, case, Player(probes=False))
         nursery.cancel_scope.cancel()
     assert (target.longest_start is not None) == counts
+
+
+class CountedTarget(CommandTarget):
+    """A command whose processes are counted, and aren't started."""
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        super().__init__(["server"], nursery)
+        self.starts = 0
+
+    async def _hold(self, task_status: trio.TaskStatus[object]) -> None:
+        self.starts += 1
+        ours, _ = memory_stream_pair()
+        release = trio.Event()
+        child = SimpleNamespace(stream=ours, returncode=None, stderr_tail=b"")
+        task_status.started((child, release))
+        await release.wait()
+
+
+@pytest.mark.parametrize(("keep", "ahead"), [(False, 1), (True, 4)])
+async def test_processes_are_started_ahead_for_examinations(keep: bool, ahead: int) -> None:
+    """A run plays most cases on few processes, so those that wait would be started in vain."""
+    async with trio.open_nursery() as nursery:
+        target = CountedTarget(nursery)
+        for count in (1, 2, 3):
+            await target.open(keep=keep)
+            await wait_all_tasks_blocked()
+            assert target.starts == count + ahead
+        nursery.cancel_scope.cancel()

@@ -11,10 +11,12 @@ import pytest
 
 from mcp_core import ALL
 from mcp_trio.oracle.fuzz._case import Case, check_clients, client_of, encode_case, own_step
+from mcp_trio.oracle.fuzz._damage import has_damage
 from mcp_trio.oracle.fuzz._play import STEP_NAMES
 from mcp_trio.oracle.fuzz._probe import Offers, may_call_by_hint
 from mcp_trio.oracle.fuzz._steps import (
     MARKS,
+    OPENINGS,
     CaseChoices,
     CaseSource,
     _is_doubtful,
@@ -81,7 +83,7 @@ def test_name_that_does_not_exist_is_requested_after_its_whole_list() -> None:
     )
     choices = CaseChoices(offers, ("add",))
     assert [name for _, name in choices.completed] == ["name", "name", "page", "size", "part"]
-    cases = CaseSource(choices, 9).draw(300)
+    cases = CaseSource(choices, 9).draw(400)
     pairs = [
         (before[1], step)
         for case in cases
@@ -131,6 +133,38 @@ def test_subscriptions_are_drawn_with_calls_of_tools_that_change_something() -> 
             if before[0] == "listen" and step[0] == "call":
                 calls[step[1]] += 1
     assert calls["change"] > calls["add"] + calls["list"]
+
+
+def _special(case: Case) -> str:
+    """Return how a case begins or ends in a special way, "" if it doesn't."""
+    names = {step[0] for step in case}
+    if "reconnect" in names:
+        return "versions"
+    return "disconnect" if "disconnect" in names else "" if case[0][2] == "whole" else case[0][2]
+
+
+def test_special_beginnings_and_ends_are_drawn_soon_and_then_seldom() -> None:
+    for seed in range(3):
+        found = [_special(case) for case in drawn(seed, 300)]
+        assert {each for each in found[:100] if each} == {*OPENINGS, "disconnect"}
+        assert sum(map(bool, found[:100])) <= 14
+        assert sum(map(bool, found[100:])) <= 8
+
+
+def test_damage_is_in_few_cases_and_there_in_many_steps() -> None:
+    found = drawn(8, 400)
+    damaged = [case for case in found if has_damage(case)]
+    assert 30 < len(damaged) < 80
+    assert sum(has_damage([step]) for case in damaged for step in case) > 2 * len(damaged)
+    others = [step for case in damaged for step in case if not has_damage([step])]
+    assert {"request", "call"} <= {step[0] for step in others}
+
+
+@pytest.mark.parametrize("http", [False, True])
+def test_damage_is_drawn_in_old_revisions_too(http: bool) -> None:
+    found = drawn(9, 400, http=http)
+    revisions = {case[0][1] for case in found if has_damage(case)}
+    assert revisions > {"2026-07-28", "2025-11-25"}
 
 
 def test_cases_over_http_have_steps_of_http() -> None:

@@ -12,12 +12,14 @@ import trio
 
 from mcp_core import ALL
 from mcp_trio.oracle.fuzz._case import encode_case
+from mcp_trio.oracle.fuzz._damage import has_damage
 from mcp_trio.oracle.fuzz._stress import (
     MAX_BYTES,
     MAX_CONNECTIONS,
     MAX_REQUESTS,
     STRESS_STEPS,
     StressBudget,
+    draw_heavy,
     draw_stress,
 )
 from mcp_trio.testing import find_faults
@@ -38,12 +40,21 @@ ALL_STEPS = {*STRESS_STEPS, *HTTP_ONLY, "burst"}
 def test_stress_is_drawn_in_all_kinds_and_stored_as_json(http: bool, modern: bool) -> None:
     random = Random(1)
     drawn = [draw_stress(random.randrange, http=http, modern=modern) for _ in range(400)]
+    drawn += [draw_heavy(random.randrange) for _ in range(50)]
     names = {step[0] for phrase in drawn for step in phrase}
     assert names == (ALL_STEPS if http else ALL_STEPS - {"heads", "half"})
     for phrase in drawn:
         json.dumps(encode_case(phrase), allow_nan=False)
         if any(step[0] in ("heads", "streams") and step[-1] > 4 for step in phrase):
             assert phrase[-1] == ("release",)  # the next request must be possible
+
+
+def test_heavy_messages_are_damage_and_other_stress_is_not() -> None:
+    """Some servers don't read them, and neither does the judge."""
+    random = Random(1)
+    for _ in range(100):
+        assert has_damage(draw_heavy(random.randrange))
+        assert not has_damage(draw_stress(random.randrange, http=True, modern=False))
 
 
 def test_budget_ends_with_its_limits() -> None:

@@ -160,7 +160,14 @@ def test_lone_uris_lead_to_what_is_listed_or_nowhere() -> None:
     assert not guard.allows_step(("request", "resources/read", {"uri": "note:///a/../../one"}))
 
 
-def test_source_gives_classic_cases_first_and_the_drawn_ones_unchanged() -> None:
+def test_source_gives_classic_cases_first_and_drawn_ones_without_what_they_have() -> None:
+    """The special beginnings and ends, each of which takes a process."""
     classic = classic_cases(nothing(NEW_ONE))[:5]
     source = CaseSource(nothing(NEW_ONE), 3, classic)
-    assert source.draw(3) + source.draw(6) == classic + CaseSource(nothing(NEW_ONE), 3).draw(4)
+    assert source.draw(3) + source.draw(2) == classic
+    drawn = source.draw(60)
+    assert drawn == CaseSource(nothing(NEW_ONE), 3, classic[:1]).draw(61)[1:]
+    ends = [case for case in drawn if ("disconnect",) in case]
+    assert len(ends) < len(
+        [each for each in CaseSource(nothing(NEW_ONE), 3).draw(60) if ("disconnect",) in each]
+    )

@@ -589,7 +589,6 @@ def test_message_names_its_revision_in_its_meta(message: Any, *, holds: bool) ->
         NOTIFIED,
         [MODERN, ("cancel", -1)],
         [MODERN, ("request", "tools/list", {}, "int", "absent"), ("wait",)],
-        [MODERN, ("mutate", '{"jsonrpc":"2.0","method":"notifications/acme"}')],
     ],
 )
 def test_habit_that_lasts_is_reported_once_for_all_later_cases(changing: Case) -> None:

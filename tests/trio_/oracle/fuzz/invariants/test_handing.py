@@ -91,7 +91,8 @@ def test_call_that_is_wrong_on_purpose_gets_no_value(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its error says nothing about the value, but a check of errors would take it for one."""
-    monkeypatch.setattr(_steps, "_phrases", lambda *_: [_steps._nearly_valid_call])
+    for name in ("_phrases", "_damaging_phrases"):
+        monkeypatch.setattr(_steps, name, lambda *_: [_steps._nearly_valid_call])
     steps = [step for case in drawn(tmp_path) for step in case]
     assert {step[0] for step in steps} >= {"open", "call"}
     assert "hand" not in {step[0] for step in steps}
