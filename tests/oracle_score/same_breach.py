@@ -28,6 +28,7 @@ SAME_BREACH: Final[Mapping[str, Mapping[str, str]]] = {
     "client-fails/hang at a list change": {"RPC-35": _SILENT},
     "drop-response": {"hang": "further requests have no response either"},
     "drop-error": {"hang": "further requests have no response either"},
+    "fail-later": {"hang": "a server that has only errors left doesn't respond any more"},
     "break-stream/another id": {"RPC-35": _NO_RESPONSE},
     "answer-notification": {"RPC-8": _NO_ID},
     "client-answers/notification": {
