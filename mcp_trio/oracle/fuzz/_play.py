@@ -565,6 +565,8 @@ class Player:
             await player._open(former.revision, "whole", former.offers)
             if not session.is_open:
                 return False
+            if player._may_be_starting():
+                await player._wait_for_start()
             timeout = max(self._call_times.timeout(each.name) for each in wanted)
             again: list[SentRequest] = []
             for each in sent:
