@@ -97,8 +97,13 @@ class TargetFacts:
 
 
 def opened(revision: str, *steps: Step, offers: str = "all", how: str = "whole") -> Case:
-    """Return a case of a revision."""
-    return [("open", revision, how, offers), *steps]
+    """Return a case of a revision.
+
+    Without a handshake it begins with a usual request: some servers take the connection's revision
+    from their first message.
+    """
+    first = () if DIALECTS[revision].stateful else (LIST, WAIT)
+    return [("open", revision, how, offers), *first, *steps]
 
 
 def call(tool: ToolSample, arguments: Any = None, *extra: str) -> Step:
