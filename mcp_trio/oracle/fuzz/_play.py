@@ -621,6 +621,11 @@ class Player:
             fault = replace(
                 fault, sentence=f"{fault.sentence}; it was in a batch", is_certain=False
             )
+        if not is_interoperable(request.message):
+            # As the TypeScript SDK does, which reads no id that isn't the same as a double.
+            reason = "not every reader has numbers that large, or values nested so deeply"
+            sentence = f"{fault.sentence}: {reason}"
+            fault = replace(fault, detail="large", sentence=sentence, is_certain=False)
         self._add_fault(fault if request.loss else self._excused_by_call(fault))
 
     def _report(self, fault: TargetFault | None) -> None:

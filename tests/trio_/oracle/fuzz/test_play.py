@@ -202,6 +202,16 @@ async def test_process_that_ends_after_its_input_has_not_crashed(autojump_clock:
     assert outcome.faults == []
 
 
+@pytest.mark.parametrize(("id", "is_certain"), [(2**53 + 1, False), (2**53 - 1, True)])
+async def test_request_with_an_id_beyond_doubles_may_get_no_response(
+    autojump_clock: Any, id: int, is_certain: bool
+) -> None:
+    case: Case = [OPEN, ("request", "tools/list", {}, [id])]
+    outcome, _ = await played_over_http(responds_with(EMPTY_STREAM), case)
+    found = [each.is_certain for each in outcome.faults if each.row == "RPC-35"]
+    assert found == [is_certain]
+
+
 # -- Requests without a response -------------------------------------------------------------------
 
 LARGE = {"jsonrpc": "2.0", "id": 1_003, "result": {"tools": [], "a": "a" * MESSAGE_LIMIT}}
