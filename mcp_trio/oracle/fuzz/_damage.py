@@ -20,6 +20,8 @@ _DAMAGE: Final = frozenset({"mutate", "damage", "deep", "batch", "reply"})
 # Where the steps that send a message have its method and its params.
 _PLACES: Final = {"request": (1, 2), "notify": (1, 2), "burst": (2, 3), "head": (2, 3)}
 ID_PLACE: Final = 3
+META_PLACE: Final = 4
+_NO_REVISION: Final = frozenset({"absent", "old"})
 # Steps that are damage with one of these words.
 _WORDS: Final = {
     "respond": (2, ("id", "twice")),  # a response for none of the server's requests
@@ -46,6 +48,8 @@ def _is_damage(step: Step) -> bool:
         return True
     if name == "request" and isinstance(_part(step, ID_PLACE), list):
         return True  # an id that some read as another one, or that comes again
+    if name == "request" and _part(step, META_PLACE) in _NO_REVISION and len(step) > META_PLACE:
+        return True  # a server of both eras can take its process for one of the other era
     return params != "absent" and not isinstance(params, dict)
 
 

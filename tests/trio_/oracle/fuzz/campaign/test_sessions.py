@@ -102,6 +102,8 @@ def test_cases_of_one_group_share_a_session(case: Case, group: CaseGroup | None)
         (("request", "ping", None, "int"), True),
         (("request", "ping", [1], "int"), True),
         (("request", "", {}), True),
+        (("request", "ping", {}, "int", "absent"), True),
+        (("request", "ping", {}, "int", "bare"), False),
         (("request", "ping", {}, [2**60]), True),
         (("batch", [["ping", {}, "int"]]), True),
         (("reply", 7, {"result": {}}), True),
