@@ -223,6 +223,9 @@ class UntrustedSchema(JsonSchema):
     A value that cannot be checked within that time counts as valid, and so does a value that
     violates only keywords which aren't run.
 
+    Args:
+        schema: the schema, as decoded JSON.
+
     Raises:
         InvalidSchema: the schema cannot be used.
     """

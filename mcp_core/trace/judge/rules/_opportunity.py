@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from mcp_core.trace.judge._methods import senders_of
-from mcp_core.trace.judge._sides import CLIENT, SERVER, other_side
+from mcp_core.trace.judge._sides import CLIENT, SERVER, Side, other_side
 from mcp_core.trace.judge.rows import ROWS
 
 from ._registry import RULES
@@ -17,8 +17,6 @@ from ._shapes import META_ROWS, SHAPE_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from mcp_core.trace.judge._sides import Side
 
 __all__ = ["OF_LINES", "RowOpportunity", "opportunity_of"]
 

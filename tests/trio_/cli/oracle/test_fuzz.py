@@ -766,7 +766,7 @@ def test_fuzz_of_server_that_is_gone_leaves_no_clean_report(fuzz: Fuzz) -> None:
     junit.unlink()
     fuzz.target.last = PROBES + 1
     fuzz.store([*PING, ["disconnect"]], PING)
-    assert fuzz("--junit", str(junit)).status == 3
+    assert fuzz("--lanes", "1", "--junit", str(junit)).status == 3
     assert ["the disk is full" in each for each in junit_errors(junit)] == [True]
 
 
