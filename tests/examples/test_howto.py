@@ -35,7 +35,8 @@ INVARIANTS = "docs/howto/invariants.md"
 VARIABLE = {
     "docs/howto/fuzz-and-measure.md": FIGURE,
     BENCHED: BENCH,
-    INVARIANTS: re.compile(rf" \(and [^)]*\)|{FIGURE.pattern}"),
+    # The time of a run, and that of examining findings, which is shown if it is long enough.
+    INVARIANTS: re.compile(rf"{FIGURE.pattern} s(?: \(and [^)]*\))?|{FIGURE.pattern}"),
 }
 TESTING = "docs/howto/testing.md"
 # A program that registers a server as Claude Code does.
