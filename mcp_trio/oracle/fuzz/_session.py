@@ -336,7 +336,7 @@ class TargetSession(ABC):
         has_spoken: the server has sent something. Before that, its process may still be starting.
         notes: oddities in this conversation that aren't faults.
         spent: the session must not be used for another case.
-        is_last_json: what was sent last is JSON, though it may be no message.
+        is_last_json: the bytes that were sent last are JSON, though they may be no message.
         steps: further steps that this transport has.
         drops: True for a request that the server is known to drop.
         call_times: how long the calls of tools take; a player sets it.
@@ -475,7 +475,6 @@ class TargetSession(ABC):
     async def send(self, message: Mapping[str, Any], *, is_plain: bool = True) -> None:
         """Send a message that the fuzzer has built."""
         text = json.dumps(message, separators=(",", ":"), ensure_ascii=False)
-        self.is_last_json = True
         if "id" in message and "method" in message:
             self.add_request(message, is_plain=is_plain)
             self.last_sent = str(message["method"])
