@@ -1,4 +1,4 @@
-"""Contracts and the doctor with six published servers, over stdio, Streamable HTTP and HTTP+SSE.
+"""Contracts, the doctor and the bench with six published servers, over stdio and HTTP.
 
 `server-postgres` is used without its database, so its list of resources fails.
 """
@@ -118,8 +118,8 @@ def examined(*target: str, status: int = 0) -> tuple[dict[str, str], dict[str, s
     return states, texts
 
 
-def check_contract_and_doctor(server: Published, folder: Path) -> None:
-    """Save, compare, compare with an older file, and examine."""
+def check_commands(server: Published, folder: Path) -> None:
+    """Save, compare, compare with an older file, examine, and measure."""
     file, target = folder / "a.contract.json", ("--", *server.words(folder))
     assert command("inspect", "--save", str(file), *target).stdout == (
         f"saved {file}: {server.saved}\n"
@@ -135,18 +135,23 @@ def check_contract_and_doctor(server: Published, folder: Path) -> None:
     )
     states, texts = examined(*target)
     assert (states, texts["lists"]) == (STDIO, server.listed)
+    options = ("--list", "tools", "--seconds", "0.3", "--json")
+    [row] = json.loads(command("bench", *options, *target).stdout)["rows"]
+    measured = row["measured"]
+    assert (measured["errors"], measured["timeouts"], measured["stray_lines"]) == ({}, 0, 0)
+    assert measured["answered"] > 0
 
 
 @pytest.mark.node
 @pytest.mark.usefixtures("node_modules")
 @pytest.mark.parametrize("name", ON_NODE)
-def test_published_node_server_has_contract_and_is_examined(name: str, tmp_path: Path) -> None:
-    check_contract_and_doctor(ON_NODE[name], tmp_path)
+def test_commands_with_published_node_server_work(name: str, tmp_path: Path) -> None:
+    check_commands(ON_NODE[name], tmp_path)
 
 
 @pytest.mark.parametrize("name", ON_PYTHON)
-def test_published_python_server_has_contract_and_is_examined(name: str, tmp_path: Path) -> None:
-    check_contract_and_doctor(ON_PYTHON[name], tmp_path)
+def test_commands_with_published_python_server_work(name: str, tmp_path: Path) -> None:
+    check_commands(ON_PYTHON[name], tmp_path)
 
 
 def test_every_revision_of_a_published_server_is_saved_and_compared(tmp_path: Path) -> None:
