@@ -90,7 +90,7 @@ def test_undeclared_list_that_is_refused_is_an_error_with_a_line(
 
 def test_undeclared_list_that_is_never_answered_is_absent() -> None:
     server = answering({}, tools_list=TOOLS, resources_list="silent")
-    result = run("inspect", "--timeout", "0.5", *server)
+    result = run("inspect", "--timeout", "3", *server)
     assert (result.returncode, result.stderr) == (0, line_about("tools"))
     assert result.stdout.endswith("Tools (1)\n  add\n")
 
