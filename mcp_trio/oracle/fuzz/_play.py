@@ -231,7 +231,7 @@ class Player:
         return [self.session] if self._beside is None else [self.session, self._beside]
 
     def other_session(self) -> Any:
-        """Return the session of the client that isn't playing, or None if there is none."""
+        """Return the other client's session, or None if the case has one client."""
         return self._beside
 
     def _may_be_busy(self) -> bool:

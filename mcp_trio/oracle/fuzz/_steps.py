@@ -912,7 +912,7 @@ def _responses(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]
 
 
 def _stray_response(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
-    """Draw a call, and responses of which one is for none of the server's requests."""
+    """Draw a call and responses. One of them answers no request of the server."""
     return [_one_call(draw, choices, ()), ("respond", 0, draw.pick(("id", "twice")))]
 
 

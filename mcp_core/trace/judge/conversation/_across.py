@@ -26,7 +26,7 @@ MAX_GIVEN: Final = 10_000  # session ids, task ids and events
 MAX_TOOLS: Final = 100  # whose last calls are remembered
 MAX_CALLS: Final = 8  # of one tool
 MAX_CALL_BYTES: Final = 4_096  # of a call's arguments, and of its result
-# Characters of a text by which a result shows of which call it is. Shorter ones come by chance.
+# Characters. A result that repeats so long a text shows its call; shorter texts come by chance.
 MIN_MARK: Final = 16
 _CREDENTIALS: Final = ("authorization", "cookie", "x-api-key")
 

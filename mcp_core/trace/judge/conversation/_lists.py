@@ -71,7 +71,7 @@ class Lists:
         self.cursor_scopes: dict[tuple[str, str], Any] = {}
         self.kept_bytes = 0
         self._tools_until = 0.0  # seconds
-        # Those of the last listing so far, None if it is unknown which ones it has.
+        # The last listing's tools so far; None if they are unknown.
         self._listed_tools: dict[str, Mapping[str, Any]] | None = None
         self._listed_bytes = 0
         self._kept_tools = 0

@@ -65,7 +65,7 @@ def id_is_new(message: SeenMessage, state: ConversationState) -> Outcome:
     if message.method == "initialize" and not state.negotiation.handshake_answered:
         return None  # a client may begin again, for example after a rejected revision
     if state.negotiation.is_modern and (earlier is None or earlier.is_modern):
-        return None  # a request without a handshake is no part of the session
+        return None  # a request without a handshake isn't part of the session
     stream = state.http.exchange if message.sender == SERVER else None
     is_repeated = earlier is not None and is_same(message, earlier)
     first = state.http.exchanges.get(earlier.exchange) if earlier is not None else None

@@ -1,1 +1,1 @@
-"""The calls of a bench: a tool or a list, those of a script, and those of a recording."""
+"""The calls of a bench: from the command line, a script or a recording."""

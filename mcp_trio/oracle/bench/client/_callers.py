@@ -96,7 +96,7 @@ class CoroutineLoad(ABC):
         return turn
 
     def cut(self) -> bool:
-        """End the turn now. Return False if there is none, or its callers are being prepared."""
+        """End the turn now. Return False if none is being measured."""
         if self._measured is None:
             return False
         tally, scope = self._measured

@@ -253,7 +253,7 @@ class _Watch:
         """Subscribe, and take notifications until the subscription ends.
 
         Raises:
-            CallFailed, McpTrioError: there is no subscription.
+            CallFailed, McpTrioError: the server accepts no subscription.
         """
         is_subscribed = False
         try:

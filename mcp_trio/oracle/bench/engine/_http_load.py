@@ -501,7 +501,7 @@ class HttpLoad:
         return turn
 
     def cut(self) -> bool:
-        """End the turn now. Return False if there is none, or its connections are being opened."""
+        """End the turn now. Return False if none is being measured."""
         if self._measured is None:
             return False
         tally, scope = self._measured

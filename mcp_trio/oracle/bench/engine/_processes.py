@@ -134,7 +134,7 @@ class ManyLoads:
         return reduce(BenchTurn.beside, turns)
 
     def cut(self) -> bool:
-        """Tell all processes to end the turn now. Return False if there is none."""
+        """Tell all processes to end the turn now. Return False if none is being measured."""
         if self._measuring is None:
             return False
         for process in self._processes:

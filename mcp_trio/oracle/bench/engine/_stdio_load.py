@@ -201,7 +201,7 @@ class StdioLoad:
         return found
 
     def cut(self) -> bool:
-        """End the turn now. Return False if there is none."""
+        """End the turn now. Return False if none is being measured."""
         if self._turn is None:
             return False
         self._turn.tally.is_cut = True
