@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 import trio
+from msgspec import Raw
 from msgspec.structs import replace
 from trio.testing import MockClock
 
 from mcp_core.registry import Server, Tasks
 from mcp_core.runtime.tasks import MemoryTaskStore
-from mcp_core.tasks import TaskLimits
+from mcp_core.tasks import TaskCall, TaskLimits
+from mcp_core.types import ClientCapabilities
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
+from tests.core.tasks.store_contract import quota
 from tests.harness.world import loop
 from tests.harness.world.waiting import patience
 from tests.task_play.lab import make_lab
@@ -61,7 +64,7 @@ def play(request: pytest.FixtureRequest) -> Callable[[Scene, str], None]:
 
 @pytest.fixture(autouse=True)
 def _store_is_tried_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_core.runtime.tasks._running._FIRST_RETRY", 0.01)
+    monkeypatch.setattr("mcp_core.runtime.tasks._service._FIRST_RETRY", 0.01)
 
 
 async def code_of(awaitable: Awaitable[Any]) -> int:
@@ -133,6 +136,76 @@ def test_cancellation_by_another_worker_arrives_although_the_store_fails_then(
         store.failing.clear()
         await client.until(task_id, "cancelled")
         await client.until_journal("cancelled")
+
+    play(scene, version)
+
+
+@versions
+@pytest.mark.requirement("TSK-21", "TX-17")
+@pytest.mark.parametrize("when", ["get", "change"])
+def test_cancellation_whose_client_goes_away_is_stored(
+    play: Callable[[Scene, str], None], version: str, when: str
+) -> None:
+    """The handler has stopped already, so a record without an end would never have one."""
+
+    async def scene(client: WireClient, store: FaultyStore) -> None:
+        task_id = await client.create("wait")
+        store.slow.add(when)
+        request = client.message("tasks/cancel", {"taskId": task_id})
+        await client.send(request)
+        await store.entered.wait()
+        notice = client.message("notifications/cancelled", {"requestId": request["id"]})
+        del notice["id"]
+        await client.send(notice)
+        await client.until_journal("cancelled")
+        store.slow.clear()
+        store.go.set()
+        await client.until(task_id, "cancelled")
+        assert request["id"] not in client._responses
+
+    play(scene, version)
+
+
+def test_response_that_cannot_be_stored_is_stored_later(
+    play: Callable[[Scene, str], None],
+) -> None:
+    """The client, which has answered, is not asked a second time by the same `tasks/result`."""
+
+    async def scene(client: WireClient, store: FaultyStore) -> None:
+        def answer(request: dict[str, Any]) -> dict[str, Any]:
+            store.failing.add("change")
+            return {"action": "accept", "content": {"name": "Ada"}}
+
+        client.answer = answer
+        task_id = await client.create("ask")
+        async with anyio.create_task_group() as group:
+
+            async def mend() -> None:
+                await until(lambda: store.failures >= 2)
+                store.failing.clear()
+
+            group.start_soon(mend)
+            assert await client.text(task_id) == "Ada"
+        assert len(client.asked) == 1
+
+    play(scene, D)
+
+
+@versions
+def test_withdrawal_that_cannot_be_stored_is_stored_later(
+    play: Callable[[Scene, str], None], version: str
+) -> None:
+    """The handler doesn't wait for the question's response any more."""
+
+    async def scene(client: WireClient, store: FaultyStore) -> None:
+        task_id = await client.create("impatient")
+        await client.until(task_id, "input_required")
+        store.failing.add("change")
+        await client.go()
+        await until(lambda: store.failures >= 2)
+        store.failing.clear()
+        await client.until(task_id, "working")
+        await client.request("tasks/cancel", {"taskId": task_id})
 
     play(scene, version)
 
@@ -212,6 +285,61 @@ def test_upkeep_and_watch_go_on_after_a_failure(
         await client.request("tasks/cancel", {"taskId": task_id})
 
     play(scene, version)
+
+
+@versions
+@pytest.mark.parametrize("when", ["change", "after change"])
+def test_lost_task_that_is_taken_over_by_a_failing_store_runs(
+    play: Callable[[Scene, str], None], version: str, when: str
+) -> None:
+    """A record that was changed has this worker's lease, so that no other worker looks at it."""
+
+    async def scene(client: WireClient, store: FaultyStore) -> None:
+        task_id = await client.create("work")
+        await client.until(task_id, "completed")
+        assert "work" in await client.call("journal")
+        store.failing.add(when)
+        params = Raw(b'{"name":"work","arguments":{}}')
+        capabilities = ClientCapabilities()
+        (done,) = store._records.values()
+        lost = replace(
+            done,
+            id="lost",
+            serial=1,
+            status="working",
+            result=None,
+            worker="gone",
+            call=TaskCall(params=params, capabilities=capabilities),
+        )
+        assert await store.create(lost, limits=quota(9, 10**6)) is None
+        await until(lambda: store.failures)
+        store.failing.clear()
+        assert await client.text("lost") == "called by work"
+
+    play(scene, version)
+
+
+def test_running_tasks_are_compared_with_their_records_after_the_lease_was_over(
+    play: Callable[[Scene, str], None],
+) -> None:
+    """The first comparison fails: the store can be written then, and not be read."""
+
+    async def scene(client: WireClient, store: FaultyStore) -> None:
+        task_id = await client.create("wait")
+        store.failing |= {"renew_lease", "watch"}
+        await until(lambda: store.failures)
+        await anyio.sleep(2 * LIMITS.lease)
+        store.failing = {"get", "watch"}
+        (record,) = store._records.values()
+        taken = replace(record, serial=record.serial + 1, worker="another")
+        store._records[record.key] = taken  # without a word to its watchers
+        failures = store.failures
+        await until(lambda: store.failures >= failures + 2)
+        store.failing.clear()
+        await client.until_journal("cancelled")
+        assert (await client.state(task_id))["status"] == "working"
+
+    play(scene, E)
 
 
 @versions

@@ -20,7 +20,8 @@ class FaultyStore(MemoryTaskStore):
     """A store whose methods fail, or wait, as a test wants it.
 
     Attributes:
-        failing: the names of the methods that raise; "after create" raises when it is stored.
+        failing: the names of the methods that raise; "after create" and "after change" raise when
+            it is stored.
         slow: the names of the methods that wait before they do anything; "after create" waits when
             it is stored.
         entered: set when a slow method has begun to wait.
@@ -59,7 +60,9 @@ class FaultyStore(MemoryTaskStore):
 
     async def change(self, key: Any, serial: int, record: Any, /, *, limits: Any = None) -> bool:
         await self._play("change")
-        return await super().change(key, serial, record, limits=limits)
+        changed = await super().change(key, serial, record, limits=limits)
+        await self._play("after change")
+        return changed
 
     async def page(self, owner: str, after: str, size: int, /) -> list[Any]:
         await self._play("page")

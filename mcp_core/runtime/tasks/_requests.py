@@ -274,21 +274,25 @@ class TaskRequestJob(RequestJob):
     async def _ask(self, question: TaskQuestion) -> None:
         """Send one input request to the client, and store its response.
 
-        If this request ends first, the input request stays open for the next `tasks/result`.
+        If this request ends first, the input request stays open for the next `tasks/result`. A
+        store that fails is tried again: this request doesn't ask its client a second time.
         """
         tasks = self._tasks
         service = self._service
         assert service is not None
         try:
-            response = Raw(encode(await service.runtime.send_nested(question)))
-        except McpError as exc:
-            error = t.ErrorData(exc.code, exc.message, exc.data)
-            response = Raw(encode({"error": error}))
-        except (ConnectionLost, LocalProtocolError):
-            return
+            try:
+                response = Raw(encode(await service.runtime.send_nested(question)))
+            except McpError as exc:
+                error = t.ErrorData(exc.code, exc.message, exc.data)
+                response = Raw(encode({"error": error}))
+            except (ConnectionLost, LocalProtocolError):
+                return
+            action = ReceiveResponse(question.key, response)
+            await tasks.store(partial(tasks.records.apply, question.task, action))
         finally:
+            # Not before the response is stored: another request would ask again.
             tasks.release_question(question)
-        await tasks.records.apply(question.task, ReceiveResponse(question.key, response))
 
 
 def _is_of(record: TaskRecord, dialect: Dialect) -> bool:

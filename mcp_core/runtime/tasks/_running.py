@@ -49,7 +49,7 @@ from ._records import STORE
 from ._wakeup import Wakeup
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Mapping
 
     from mcp_core.registry._server import Server
     from mcp_core.registry.entries._invocation import MountedCall
@@ -65,9 +65,6 @@ if TYPE_CHECKING:
 __all__ = ["RunningTask", "TaskCallJob", "TaskHost", "TaskJob"]
 
 _CALL_TOOL: Final = "tools/call"
-# Seconds before storing an outcome is tried again: the first delay, and the longest.
-_FIRST_RETRY: Final = 0.5
-_LAST_RETRY: Final = 30.0
 # The response to an input request whose handler doesn't wait for it any more.
 _WITHDRAWN: Final = Raw(encode({"error": {"code": -32603, "message": "The request is withdrawn"}}))
 
@@ -163,8 +160,11 @@ class RunningTask:
         apply = partial(self._records.apply, self.key, Cancel(text))
         try:
             return await apply()
-        except TaskStoreError:
-            self._service.runtime.start_soon(partial(self._store_end, apply))
+        except BaseException as exc:
+            # The store failed, or the client went away before it answered. The handler has stopped
+            # already: without an end in the record, the task would be "working" for ever.
+            if isinstance(exc, TaskStoreError) or not isinstance(exc, Exception):
+                self._service.store_soon(apply)
             raise
 
     async def message(self, text: str) -> None:
@@ -275,7 +275,7 @@ class RunningTask:
         except BaseException as exc:
             # Cancelled, for example by a timeout of the handler's own.
             withdrawn = [ReceiveResponse(key, _WITHDRAWN) for key in requests]
-            records.start_soon(partial(self._apply, *withdrawn))
+            self._service.store_soon(partial(self._apply, *withdrawn))
             if not isinstance(exc, TaskStoreError):
                 raise
             records.reports.failed(STORE, exc)
@@ -293,22 +293,7 @@ class RunningTask:
         self._pending_message = None  # it describes an earlier state
         self.stop_observing()
         action = _final_action(outcome, request, self._service.runtime)
-        await self._store_end(partial(self._apply, action))
-
-    async def _store_end(self, apply: Callable[[], Awaitable[object]]) -> None:
-        """Store the task's end by `apply`, again if the store fails."""
-        runtime = self._service.runtime
-        seconds = _FIRST_RETRY
-        while True:
-            try:
-                await apply()
-            except TaskStoreError as exc:
-                self._records.reports.failed(STORE, exc)
-            else:
-                return
-            if await runtime.wait(self._service.closing, seconds):
-                return
-            seconds = min(seconds * 2, _LAST_RETRY)
+        await self._service.store(partial(self._apply, action))
 
     def stop_observing(self) -> None:
         """Stop observing the record: the task's end no longer stops the handler. Idempotent."""

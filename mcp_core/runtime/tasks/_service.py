@@ -45,6 +45,9 @@ __all__ = ["TaskService"]
 # Seconds between two searches for expired tasks. A record that is over its time to live is never
 # shown, so this is about memory only.
 _UPKEEP_INTERVAL: Final = 10.0
+# Seconds before a change that has to be stored is tried again: the first delay, and the longest.
+_FIRST_RETRY: Final = 0.5
+_LAST_RETRY: Final = 30.0
 # Seconds before a failed lease renewal is tried again: other workers measure the silence.
 _RETRY_INTERVAL: Final = 1.0
 _WORKER_SIZE: Final = 8  # bytes of a worker's name: many start in the life of one task
@@ -93,6 +96,8 @@ class TaskService:
         self._keeps_up = False
         # When the lease was renewed last, by the monotonic clock; None if it wasn't yet.
         self._renewed_at: float | None = None
+        # True until the running tasks are compared with their records.
+        self._lease_was_over = False
         # Records that the store may have although their creation failed, until they are removed.
         self._unwanted: dict[TaskKey, TaskRecord] = {}
         self._on_idle: Callable[[], object] | None = None
@@ -357,6 +362,24 @@ class TaskService:
                 del self._stopping[job]
             self.runtime.warn(ignored_cancellation(name_of_request(job.request) for job in late))
 
+    async def store(self, apply: Callable[[], Awaitable[object]]) -> None:
+        """Await `apply()`, which changes a record. Again if the store fails, until shutdown."""
+        seconds = _FIRST_RETRY
+        while True:
+            try:
+                await apply()
+            except TaskStoreError as exc:
+                self.records.reports.failed(STORE, exc)
+            else:
+                return
+            if await self.runtime.wait(self.closing, seconds):
+                return
+            seconds = min(seconds * 2, _LAST_RETRY)
+
+    def store_soon(self, apply: Callable[[], Awaitable[object]]) -> None:
+        """Do as `store` does, in a background task."""
+        self.runtime.start_soon(partial(self.store, apply))
+
     def running(self, key: TaskKey) -> RunningTask | None:
         """Return the task of `key`, if its handler runs here."""
         return self._running.get(key)
@@ -440,8 +463,11 @@ class TaskService:
         await self._store.renew_lease(self.worker, lease if self._store.durable else inf)
         self._renewed_at = now
         if before is not None and self._store.durable and now - before > lease:
+            self._lease_was_over = True
+        if self._lease_was_over:
             # Another worker may have run them again meanwhile.
             await self._check_running()
+            self._lease_was_over = False
 
     async def _check_running(self) -> None:
         """Stop the handlers of tasks that run elsewhere, or have ended."""
@@ -522,14 +548,30 @@ class TaskService:
                 self.records.changed(key)
             return changed
         taken = replace(record, serial=record.serial + 1, worker=self.worker)
-        if not await self._store.change(key, record.serial, taken):
-            return False
-        if self._closed:
-            return True  # the next worker finds it, because this one has ended its lease
+        try:
+            if not await self._store.change(key, record.serial, taken):
+                return False
+        except TaskStoreError:
+            # It may be stored nevertheless. Then no other worker ever finds it.
+            self.store_soon(partial(self._run_if_taken, key))
+            raise
+        self._run_again(taken)
+        return True
+
+    async def _run_if_taken(self, key: TaskKey) -> None:
+        record = await self._store.get(key)
+        if record is not None and record.worker == self.worker and not record.ended:
+            self._run_again(record)
+
+    def _run_again(self, taken: TaskRecord) -> None:
+        """Run a task that this worker has taken over, or let it fail."""
+        # At shutdown, the next worker finds it, because this one has ended its lease.
+        if self._closed or taken.key in self._running:
+            return
         job = TaskJob.for_lost(self, taken)
         if job is None:
             text = "this server cannot run the task again: the tool or its arguments changed"
-            await self.records.apply(key, Fail(ErrorData(INTERNAL_ERROR, text)))
+            failed = Fail(ErrorData(INTERNAL_ERROR, text))
+            self.store_soon(partial(self.records.apply, taken.key, failed))
         else:
             self.runtime.start_job(job)
-        return True

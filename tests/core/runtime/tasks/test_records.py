@@ -12,7 +12,7 @@ from trio.testing import MockClock
 
 from mcp_core.runtime.tasks._memory_store import MemoryTaskStore
 from mcp_core.runtime.tasks._records import TaskRecords
-from mcp_core.runtime.tasks._running import RunningTask
+from mcp_core.runtime.tasks._service import TaskService
 from mcp_core.tasks import Cancel, TaskLimits, TaskStoreError
 from tests.core.tasks.runtimes import TrioStoreRuntime
 from tests.core.tasks.store_contract import new_record
@@ -100,25 +100,20 @@ def test_observer_gets_each_of_our_own_states_and_the_last_of_others() -> None:
 
 
 def test_end_of_a_task_is_stored_again_after_longer_and_longer_pauses() -> None:
+    """The pauses double, up to half a minute."""
+
     async def main(runtime: TrioStoreRuntime) -> None:
         async def fail() -> None:
             times.append(trio.current_time())
             raise TaskStoreError("full")
 
         times: list[float] = []
-        job: Any = RunningTask.__new__(RunningTask)
-        job._records = TaskRecords(Store(), TaskLimits(), runtime)
-        job._service = Service(runtime)
+        tasks: Any = TaskService.__new__(TaskService)
+        tasks.records = TaskRecords(Store(), TaskLimits(), runtime)
+        tasks.runtime = runtime
+        tasks.closing = trio.Event()
         with trio.move_on_after(100):
-            await job._store_end(fail)
+            await tasks.store(fail)
         assert differences(times) == [0.5, 1, 2, 4, 8, 16, 30, 30]
 
     run(main)
-
-
-class Service:
-    """The service, as far as a job needs it to end."""
-
-    def __init__(self, runtime: TrioStoreRuntime) -> None:
-        self.runtime = runtime
-        self.closing = trio.Event()
