@@ -273,11 +273,15 @@ class Findings:
         """
         fault = finding.fault
         possible = possible_causes(fault, finding.case, self._tools)
+        groups: list[Cause] = []
         if finding.cause is None:
             self._set_unshrunk_cause(finding, list(dict.fromkeys(possible)))
+            # Its first sighting can have been another fault of the case.
+            groups = self._known_groups(fault, finding.case, ())
         else:
             finding.likely = possible[-1:]
-        if not finding.is_unclear and self._is_left_out(fault, [finding.cause or possible[-1]]):
+        likely = [] if finding.is_unclear else [finding.cause or possible[-1]]
+        if (likely or groups) and self._is_left_out(fault, [*likely, *groups]):
             return False
         self._examined[self.likely_cause(fault, finding.case)[1]] += 1
         if former is None:

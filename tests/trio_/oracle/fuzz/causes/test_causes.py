@@ -311,6 +311,20 @@ def test_cause_of_several_messages_is_left_out_in_a_case_that_is_not_small() -> 
     assert run.found.known == {known: 1}
 
 
+def test_finding_that_is_not_small_is_left_out_although_another_fault_led_to_it() -> None:
+    """The case was examined because of its `tools/list`, which isn't in the baseline."""
+    batches = [
+        ("batch", [("ping", {}, "int"), *more]) for more in ([], [("tools/list", {}, "int")])
+    ]
+    long: Case = [OPEN, batches[0], ("wait",), batches[1], ("wait",)]
+    known = Cause("RPC-35", "request, beside batch", "ping")
+    fault = TargetFault(kind="row", row="RPC-35", method="ping")
+    for accepted, is_new in ((known, False), (Cause("RPC-35", known.shape, "tools/list"), True)):
+        findings = Findings(baseline=baseline(accepted))
+        assert findings.add(found(fault, long)) is is_new
+        assert findings.known[accepted] == (not is_new)
+
+
 @pytest.mark.parametrize(
     ("row", "scope", "found"),
     [
