@@ -141,6 +141,8 @@ class TargetFault(Struct, frozen=True, kw_only=True):
         method: the method of the message that shows it; empty without a message.
         detail: a text that tells crashes apart: the exit status, and after a space the link that
             explains a crash that is known of an SDK. For an invariant the called tool's name.
+        variant: what a smaller case must keep besides row and detail. For an invariant whether the
+            call's arguments were wrong.
         sentence: the fault, in one sentence.
         level: the requirement's level.
         link: the URL of the requirement's text, or "".
@@ -156,6 +158,7 @@ class TargetFault(Struct, frozen=True, kw_only=True):
     row: str
     method: str = ""
     detail: str = ""
+    variant: str = ""
     sentence: str = ""
     level: str = "MUST"
     link: str = ""
@@ -186,7 +189,7 @@ class TargetFault(Struct, frozen=True, kw_only=True):
     @property
     def cause(self) -> tuple[str, str]:
         """A key that stays the same while a case is shrunk."""
-        return SAME_CAUSE.get(self.row, self.row), self.detail
+        return SAME_CAUSE.get(self.row, self.row), f"{self.detail} {self.variant}".rstrip()
 
     @property
     def is_silence(self) -> bool:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-__all__ = ["from_schema", "nearly_valid"]
+__all__ = ["from_schema", "is_hard_pattern", "nearly_valid"]
 
 MAX_STEPS: Final = 150  # schemas that are read for one value
 MAX_REFERENCES: Final = 4  # levels of nesting
@@ -425,7 +425,7 @@ def _find_patterns(schema: Any) -> list[str]:
 @functools.lru_cache(maxsize=256)
 def _texts_of(pattern: str) -> tuple[str, ...]:
     """Return texts that a pattern matches; none if it is too hard, or invalid in Python."""
-    if len(pattern) > PATTERN_LENGTH or _is_hard(pattern):
+    if len(pattern) > PATTERN_LENGTH or is_hard_pattern(pattern):
         return ()
     found: list[str] = []
 
@@ -453,6 +453,6 @@ def _texts_of(pattern: str) -> tuple[str, ...]:
 _COUNTS: Final = re.compile(r"\{(\d{3,})|,(\d{3,})\}|[+*}]\)[+*{]")
 
 
-def _is_hard(pattern: str) -> bool:
+def is_hard_pattern(pattern: str) -> bool:
     """Return True if a pattern has large counts or a repetition inside a repetition."""
     return _COUNTS.search(pattern) is not None

@@ -180,6 +180,8 @@ class Campaign:
     ) -> None:
         self.target = target
         self.checks = checks
+        if checks is not None:
+            checks.schemas.learn(choices.offers.tools)
         self.kept: list[dict[str, Any]] = []
         self.unplayed: list[Case] = []
         self.repaired = 0

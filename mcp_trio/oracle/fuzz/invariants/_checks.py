@@ -6,7 +6,9 @@
    any more.
 3. Only final results are checked: neither a created task nor a request for input, but the task's
    result, and the result of the call that brings the input. A cancelled call isn't checked.
-4. Each function gets copies of its own.
+4. An error of the tool is checked only if the arguments fit the tool's schema. A server is right to
+   refuse others, and a case that is made small would often end there.
+5. Each function gets copies of its own.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from mcp_core.types import CallToolResult
 from mcp_trio.oracle.fuzz._session import LOST, TargetFault
 
 from ._declared import ToolCall
+from ._tool_schemas import ToolSchemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -45,6 +48,8 @@ SLOW_PART: Final = 0.1
 MAX_VALUES: Final = 200  # values of one name in a conversation
 _SHOWN_CALL: Final = 120  # characters of a call in a sentence
 _SHOWN_TEXT: Final = 300  # characters of an assertion's or an error's text
+_BUT_REFUSALS: Final = ", apart from errors for arguments that miss its schema"
+_WRONG_ARGUMENTS: Final = "wrong arguments"  # the variant of a fault
 
 
 class Checks:
@@ -56,6 +61,7 @@ class Checks:
 
     Attributes:
         invariants: the same as the argument.
+        schemas: the input schemas of the tools; none are known until a run gives the list.
         counts: how many results each invariant has judged.
         broken: why functions are broken, by name.
         seconds: how long each function ran in all.
@@ -68,6 +74,7 @@ class Checks:
         on_broken: Callable[[str], object] = lambda text: None,
     ) -> None:
         self.invariants = invariants
+        self.schemas = ToolSchemas()
         self.counts: Counter[str] = Counter()
         self.broken: dict[str, str] = {}
         self.seconds: dict[str, float] = {}
@@ -110,7 +117,7 @@ class Checks:
         """Return notes about a run of so many seconds: functions that were slow or never needed."""
         found = [
             f"the invariant {each.name} was never checked: no call of its tool had a result"
-            + ("" if each.errors else " without is_error")
+            + (_BUT_REFUSALS if each.errors else " without is_error")
             for each in self.invariants.of_kind("invariant")
             if not self.counts[each.name] and each.name not in self.broken
         ]
@@ -271,11 +278,15 @@ class CaseChecks:
         arguments = params.get("arguments", {})
         if not isinstance(arguments, dict):
             return
+        wanted = [each for each in (*self._after, *self._invariants) if each.takes(name)]
+        if not wanted:
+            return
         data = json.dumps(result)
         handed = self._handed.get(id(request), {})
-        for each in (*self._after, *self._invariants):
-            decoded = _decoded(data) if each.takes(name) else None
-            if decoded is None or (decoded.is_error and not each.errors):
+        fits = self._checks.schemas.fit(name, arguments)
+        for each in wanted:
+            decoded = _decoded(data)
+            if decoded is None or (decoded.is_error and not (each.errors and fits)):
                 continue
             call = _call(name, arguments, handed, session.revision)
             value, failed = await self._checks.run(each, call, decoded)
@@ -287,6 +298,7 @@ class CaseChecks:
                     row=each.name,
                     method="tools/call",
                     detail=name,
+                    variant="" if fits else _WRONG_ARGUMENTS,
                     level="invariant",
                     sentence=f"{_shown_call(name, arguments)}: {failed}",
                     sent=json.dumps(request.message),

@@ -77,7 +77,7 @@ class Declared:
         name: its name.
         place: its file and line.
         tool: the only tool whose calls it gets; None for all tools.
-        errors: whether an invariant gets the results of failed calls, too.
+        errors: whether an invariant gets the errors of calls with right arguments, too.
         provides: the name for the values that an `after_call` returns; "" if it returns none.
     """
 
@@ -114,8 +114,9 @@ def invariant(tool: str | None = None, *, errors: bool = False) -> Callable[[F],
 
     Args:
         tool: the tool's name; None for all tools.
-        errors: whether it also gets results with `is_error`. A response that is an error of
-            JSON-RPC has no result, and isn't checked.
+        errors: whether it also gets results with `is_error`, if the arguments fit the tool's input
+            schema: a server is right to refuse others. A response that is an error of JSON-RPC has
+            no result, and isn't checked.
 
     Raises:
         InvariantError: it isn't a plain function of a call and a result.

@@ -19,6 +19,7 @@ from mcp_trio.oracle.fuzz._steps import CaseChoices
 from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
 from mcp_trio.oracle.fuzz.causes._cause import Cause
 from mcp_trio.oracle.fuzz.invariants import _checks
+from mcp_trio.oracle.fuzz.invariants._tool_schemas import ToolSchemas
 from tests.trio_.oracle.fuzz.memory_http import HttpResponse, played_over_http
 from tests.trio_.oracle.fuzz.memory_target import NEW, OLD, MemoryTarget
 from tests.trio_.oracle.fuzz.notes_server import (
@@ -42,6 +43,7 @@ EVERY = """
 def every_result_is_right(call, result):
     {}
 """
+ERRORS = EVERY.replace("()", "(errors=True)", 1)
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +63,16 @@ def read(id: str = "none", *extra: str) -> tuple[Any, ...]:
     return ("call", "read_note", {"id": id}, extra)
 
 
+def need(name: str) -> dict[str, Any]:
+    """Return a tool that needs a text as its only argument."""
+    properties = {name: {"type": "string"}}
+    return {"type": "object", "properties": properties, "required": [name]}
+
+
+# The tools of a server that says which arguments are right.
+STRICT = [{**each, "inputSchema": need(*each["inputSchema"]["properties"])} for each in TOOLS]
+
+
 def play(server: NotesServer, case: Case, checks: Checks) -> list[tuple[str, str, str]]:
     """Play a case once. Return kind, row and sentence of what the author's functions find."""
 
@@ -77,9 +89,11 @@ def play(server: NotesServer, case: Case, checks: Checks) -> list[tuple[str, str
     return trio.run(run, clock=MockClock(autojump_threshold=0))
 
 
-def campaign(server: NotesServer, checks: Checks, *cases: Case, **options: Any) -> Campaign:
+def campaign(
+    server: NotesServer, checks: Checks, *cases: Case, tools: Any = TOOLS, **options: Any
+) -> Campaign:
     """Play cases in a run that draws none, and return the run."""
-    offers = Offers(revisions=[NEW, OLD], tools=TOOLS, capabilities={NEW: {}, OLD: {}})
+    offers = Offers(revisions=[NEW, OLD], tools=tools, capabilities={NEW: {}, OLD: {}})
     choices = CaseChoices(offers, ["create_note", "read_note"], invariants=checks.invariants)
     limits = CampaignOptions(**{"seconds": None, **options})
     found = Campaign(MemoryTarget(server), None, choices, limits, checks=checks)
@@ -160,7 +174,75 @@ def test_sentence_has_the_call_and_the_assertions_text_or_line(
     assert checks.broken == {}
 
 
+@pytest.mark.parametrize(
+    ("tool", "name", "body", "says"),
+    [
+        ("read_note", "id", "assert not result.is_error, result.text", "no such note"),
+        ("create_note", "text", "assert False, 'x'", "x"),
+    ],
+)
+def test_case_that_is_made_small_keeps_arguments_that_fit_the_schema(
+    tmp_path: Path, tool: str, name: str, body: str, says: str
+) -> None:
+    """A fault shown by wrong arguments has another cause, even if the server takes them."""
+    checks = checks_of(tmp_path, ERRORS.format(body))
+    case = [*opening(OLD), ("call", tool, {name: "a note", "more": [1]}, ())]
+    run = campaign(NotesServer(), checks, case, tools=STRICT)
+    (finding,) = [each for each in run.findings if each.fault.kind == "invariant"]
+    assert finding.fault.sentence.endswith(f": {says}")
+    ((_, _, arguments, _),) = [step for step in finding.case if step[0] == "call"]
+    assert list(arguments) == [name]
+    assert isinstance(arguments[name], str)
+
+
 # -- Results ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("step", "is_checked"),
+    [
+        (read("none"), True),
+        (("call", "read_note", {}, ()), False),
+        (("call", "read_note", {"id": 7}, ()), False),
+        (("call", "create_note", {"text": 7}, ()), True),
+    ],
+)
+@pytest.mark.parametrize("knows_tools", [True, False])
+def test_error_is_checked_only_for_arguments_that_fit_the_schema(
+    tmp_path: Path, step: Step, is_checked: bool, knows_tools: bool
+) -> None:
+    """A server is right to refuse others. A result is checked all the same, and so is every error
+    if the tools weren't listed, as in a written test.
+    """
+    checks = checks_of(tmp_path, ERRORS.format("assert False, 'x'"))
+    if knows_tools:
+        checks.schemas.learn(STRICT)
+    found = play(NotesServer(), [*opening(OLD), step, ("wait",)], checks)
+    assert bool(found) is (is_checked or not knows_tools)
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments", "fit"),
+    [
+        (need("a"), {"a": "x"}, True),
+        (need("a"), {"a": "x", "more": 1}, True),
+        (need("a"), {}, False),
+        ({"properties": {"a": {"pattern": "^x"}}}, {"a": "xy"}, True),
+        ({"properties": {"a": {"pattern": "^x"}}}, {"a": "y"}, False),
+        ({"properties": {"a": {"pattern": "(x+)+y"}}}, {"a": "x" * 100}, True),
+        ({"properties": {"a": {"pattern": "x" * 201}}}, {"a": "y" * 201}, True),
+        ({"properties": {"a": {"pattern": "("}}}, {"a": "y"}, True),
+        ({"properties": {"a": {"pattern": "^x"}}}, {"a": 7}, True),
+        ({"properties": 7}, {"a": "y"}, True),
+        ({"$ref": "https://example.com/schema"}, {"a": "y"}, True),
+        (None, {"a": "y"}, True),
+    ],
+)
+def test_arguments_fit_in_doubt(schema: Any, arguments: Any, fit: bool) -> None:
+    schemas = ToolSchemas()
+    schemas.learn([{"name": "t", "inputSchema": schema}, {"name": ["t"]}, {}])
+    assert schemas.fit("t", arguments) is fit
+    assert schemas.fit("unknown", arguments)
 
 
 @pytest.mark.parametrize(
@@ -373,11 +455,15 @@ def test_two_functions_never_run_at_once(tmp_path: Path) -> None:
 def test_function_that_takes_much_of_the_run_is_named_and_one_that_never_ran(
     tmp_path: Path,
 ) -> None:
+    """A slow function is one that takes a tenth of the run."""
     checks = checks_of(tmp_path, EVERY.format("pass"), CAN_BE_READ)
     checks.seconds["every_result_is_right"] = 12.4
     checks.counts["every_result_is_right"] = 7
     assert checks.notes(60.0) == [
-        f"the invariant {NAME} was never checked: no call of its tool had a result",
+        (
+            f"the invariant {NAME} was never checked: no call of its tool had a result, apart from"
+            " errors for arguments that miss its schema"
+        ),
         "the function every_result_is_right took 12 s of this run: make it faster",
     ]
     assert checks.notes(600.0)[1:] == []
