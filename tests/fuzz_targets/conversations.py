@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
 from mcp_core.trace import Finding, HttpHead, Judge, SseFields, TraceHeader, TraceLine
-from tests.fuzz_targets.broken_server import NAMES
+from tests.fuzz_targets.broken_http import NAMES
 from tests.fuzz_targets.engine import META
 
 if TYPE_CHECKING:

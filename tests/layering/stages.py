@@ -20,7 +20,9 @@ LONGEST: Final = 15
 # Implementations by themselves, whose words are a server's, a client's or a library's.
 PROGRAMS: Final = frozenset(
     {
+        "tests/fuzz_targets/batches.py",
         "tests/fuzz_targets/broken_client.py",
+        "tests/fuzz_targets/broken_http.py",
         "tests/fuzz_targets/broken_server.py",
         "tests/fuzz_targets/engine.py",
         "tests/fuzz_targets/tasks.py",
