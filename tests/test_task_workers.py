@@ -44,7 +44,10 @@ async def process_of(client: SocketHttpClient) -> str:
     return str(await client.call("who"))
 
 
-@pytest.fixture(scope="module", params=PROGRAMS)
+# The store is the same code for both programs, which its contract tries.
+@pytest.fixture(
+    scope="module", params=[PROGRAMS[0], pytest.param(PROGRAMS[1], marks=pytest.mark.slow)]
+)
 def redis(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RedisServer]:

@@ -163,10 +163,10 @@ _TIMEOUT: Final = 300.0  # seconds for a set of scenarios on a busy machine
 @pytest.fixture(
     scope="module",
     params=[
-        *("auto", "sse", "mounted"),
+        *("auto", "sse"),
         *(
             pytest.param(how, marks=pytest.mark.slow)
-            for how in ("http2", "memory", "redis", "redis on uvicorn")
+            for how in ("mounted", "http2", "memory", "redis", "redis on uvicorn")
         ),
     ],
 )

@@ -40,7 +40,10 @@ def worker(redis: RedisServer, how: str) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/mcp"
 
 
-@pytest.fixture(scope="module", params=PROGRAMS)
+# The store is the same code for both programs, which its contract tries.
+@pytest.fixture(
+    scope="module", params=[PROGRAMS[0], pytest.param(PROGRAMS[1], marks=pytest.mark.slow)]
+)
 def redis(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RedisServer]:
