@@ -334,7 +334,7 @@ class Children:
 
 
 async def take_import(run: Run, name: str) -> Figures:
-    """Measure the processor time of what a server imports, beside that of an empty Python."""
+    """Measure the processor time of a server's imports, without the time of Python's own start."""
 
     def cpu(statement: str) -> float:
         with Children() as used:
@@ -571,7 +571,10 @@ def facts(run: Run) -> dict[str, Any]:
 
 
 def take_core() -> tuple[frozenset[int], frozenset[int]]:
-    """Pin this process to one core. Return it, and those of the targets; empty if unsupported."""
+    """Pin this process to one core, and return it and the cores for the targets.
+
+    A single core is for both. Both are empty on a system that can't pin processes.
+    """
     if not hasattr(os, "sched_setaffinity"):
         return frozenset(), frozenset()
     own, *rest = sorted(os.sched_getaffinity(0), reverse=True)

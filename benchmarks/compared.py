@@ -30,7 +30,7 @@ class Measure(NamedTuple):
 
     Attributes:
         title: what stands before it in a table.
-        unit: that of the figures in the file.
+        unit: the unit of its figures in the file.
         is_rate: whether more is better.
     """
 
