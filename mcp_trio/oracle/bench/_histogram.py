@@ -52,8 +52,7 @@ class Histogram:
         self.total = 0.0
         self._shortest = inf
         self.longest = 0.0
-        for latency in latencies:
-            self.add(latency)
+        self.add_all(latencies)
 
     def __repr__(self) -> str:
         return f"<Histogram of {self.count}, p50 {self.percentile(50):.6f} s>"
@@ -68,19 +67,22 @@ class Histogram:
         """The shortest latency, in seconds; 0 if there is none."""
         return self._shortest if self.count else 0.0
 
-    def add(self, latency: float) -> None:
-        """Count a latency, given in seconds."""
-        if not _MICROSECOND <= latency <= _LONGEST:
-            latency = min(max(latency, _MICROSECOND), _LONGEST)
-        # This runs once for each measured call.
-        fraction, exponent = frexp(latency * 1e6)
-        self._counts[(exponent - 1) * _PARTS + int(fraction * 64) - _PARTS] += 1
-        self.count += 1
-        self.total += latency
-        if latency > self.longest:
-            self.longest = latency
-        if latency < self._shortest:
-            self._shortest = latency
+    def add_all(self, latencies: Iterable[float]) -> None:
+        """Count latencies, given in seconds. Many at once cost least."""
+        counts = self._counts
+        clipped = [
+            latency if _MICROSECOND <= latency <= _LONGEST else _clip(latency)
+            for latency in latencies
+        ]
+        if not clipped:
+            return
+        for latency in clipped:  # once for each measured call
+            fraction, exponent = frexp(latency * 1e6)
+            counts[(exponent - 1) * _PARTS + int(fraction * 64) - _PARTS] += 1
+        self.count += len(clipped)
+        self.total += sum(clipped)
+        self.longest = max(self.longest, max(clipped))  # noqa: PLW3301  no copy
+        self._shortest = min(self._shortest, min(clipped))  # noqa: PLW3301
 
     def __add__(self, other: Histogram) -> Histogram:
         """Return a histogram of the latencies of both."""
@@ -182,6 +184,10 @@ class Histogram:
         except (KeyError, TypeError) as exc:
             raise ValueError(f"this isn't a histogram: {exc!r}") from exc
         return found
+
+
+def _clip(latency: float) -> float:
+    return min(max(latency, _MICROSECOND), _LONGEST)
 
 
 def _bounds(index: int) -> tuple[float, float]:

@@ -56,6 +56,7 @@ class OpenLoop:
 
     def __init__(self, pace: Pace, tally: Tally, seconds: float, timeout: float) -> None:
         self._starts = starts(pace, seconds)
+        tally.is_open = True
         self._tally = tally
         self._timeout = timeout
         self._due: deque[float] = deque()

@@ -61,8 +61,9 @@ class BenchTurn:
         histogram: latencies. In an open loop they count from the intended start.
         sent: calls, among them those that timed out before a connection was free.
         answered: calls with a response that isn't an error.
-        rate: responses a second, as the sum of the callers' rates: a caller that waits for its last
-            response doesn't lower the rate of the others.
+        rate: responses a second. In a closed loop the sum of the callers' rates: a caller that
+            waits for its last response doesn't lower the rate of the others. In an open loop the
+            rate until nine tenths of the responses had come, as the last ones may be stragglers.
         late: calls of an open loop that found no free connection at their intended start. They are
             sent later, and are counted everywhere.
         timeouts: calls without a response in time.

@@ -23,7 +23,7 @@ from mcp_core import (
 )
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.oracle.bench._schedule import OpenLoop
-from mcp_trio.oracle.bench._tally import Lengths, Tally
+from mcp_trio.oracle.bench._tally import KnownResponses, Tally
 from mcp_trio.oracle.bench._turn import TargetGone
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class CoroutineLoad(ABC):
     def __init__(self, meter: Meter, timeout: float) -> None:
         self._meter = meter
         self.timeout = timeout
-        self._lengths = Lengths()
+        self._known = KnownResponses()
         self._measured: tuple[Tally, trio.CancelScope] | None = None
 
     async def turn(self, work: Work, pace: Pace, seconds: float) -> BenchTurn:
@@ -72,7 +72,7 @@ class CoroutineLoad(ABC):
             ConnectFailed: a caller got no connection.
         """
         await self.open_callers(pace.concurrency)
-        tally = Tally(seconds, self._lengths, self._meter)
+        tally = Tally(seconds, self._known, self._meter)
         gone: TargetGone | None = None
         loop = None if pace.rate is None else OpenLoop(pace, tally, seconds, self.timeout)
         try:

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -23,10 +24,11 @@ from mcp_core.urls import Url, is_local_host
 from mcp_trio.http_client._connector import Connector
 from mcp_trio.oracle.bench._process import ListenerMeter, NoMeter
 from mcp_trio.oracle.bench._schedule import OpenLoop
-from mcp_trio.oracle.bench._tally import Lengths, Tally
+from mcp_trio.oracle.bench._tally import KnownResponses, Tally
 from mcp_trio.oracle.bench._turn import BenchTurn, TargetGone
 from mcp_trio.oracle.bench._verdicts import decode_json, find_cause, find_response
 
+from ._direct_stream import DirectStream
 from ._handshake import Handshake, negotiate
 from ._http_reader import MAX_RESPONSE, HttpReader, ReadState, TooLarge
 from ._templates import HttpTemplates, Template, new_ids, read_mirrored, response_to
@@ -121,7 +123,7 @@ class HttpConnection:
     def is_stale(self) -> bool:
         """Return True if the server has closed the connection, or sent what no one asked for."""
         stream: Any = self.stream
-        if isinstance(stream, trio.SSLStream):
+        if isinstance(stream, trio.SSLStream | DirectStream):
             stream = stream.transport_stream
         return isinstance(stream, trio.SocketStream) and stream.socket.is_readable()
 
@@ -240,7 +242,7 @@ class HttpLoad:
         self._nursery = nursery
         self._connector = Connector(url.scheme, url.host, url.port)
         self._connections: list[HttpConnection] = []
-        self._lengths = Lengths()
+        self._known = KnownResponses()
         self._ids = new_ids()
         self._answering = 0
         self._measured: tuple[Tally, trio.CancelScope] | None = None
@@ -260,7 +262,10 @@ class HttpLoad:
             ConnectFailed: it can't be opened.
         """
         with trio.move_on_after(_CONNECT_TIMEOUT):
-            return await self._connector.connect_stream()
+            stream = await self._connector.connect_stream()
+            if isinstance(stream, trio.SocketStream) and sys.platform != "win32":
+                return DirectStream(stream)
+            return stream
         raise ConnectFailed(f"no connection within {_CONNECT_TIMEOUT:g} s")
 
     def first_lines(
@@ -474,7 +479,7 @@ class HttpLoad:
         connections = self._connections[: pace.concurrency]
         for connection in connections:
             connection.idle_since = 0.0
-        tally = Tally(seconds, self._lengths, self._meter)
+        tally = Tally(seconds, self._known, self._meter)
         loop = None if pace.rate is None else OpenLoop(pace, tally, seconds, self._timeout)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._watch, connections)

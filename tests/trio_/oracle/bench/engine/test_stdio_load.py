@@ -189,6 +189,79 @@ async def test_response_is_found_at_any_place_of_its_id(autojump_clock: Any, lin
     assert (turn.failed, turn.answered) == (0, 30)
 
 
+def _compact(message: Message) -> bytes:
+    return json.dumps(result(message), separators=(",", ":")).encode() + b"\n"
+
+
+def _spaced(message: Message) -> bytes:
+    return json.dumps(result(message)).encode() + b"\n"
+
+
+@pytest.mark.parametrize("loop", ["closed", "open"])
+@pytest.mark.parametrize("line", [_compact, _spaced, _reordered, _in_the_middle, _after_id_in_text])
+async def test_equal_responses_are_read_all_at_once(
+    autojump_clock: Any, monkeypatch: pytest.MonkeyPatch, line: Any, loop: str
+) -> None:
+    """After the first one none is looked at alone, wherever the id stands."""
+    alone: list[bytes] = []
+
+    async def handle(server: StdioStandIn, message: Message) -> None:
+        await trio.sleep(0.01)
+        await server.send(line(message))
+
+    async with stdio_load(handle) as (load, _):
+        receive = load._receive
+
+        def note(data: bytes, now: float) -> None:
+            alone.append(data)
+            receive(data, now)
+
+        monkeypatch.setattr(load, "_receive", note)
+        work = Mix([ECHO, PING._replace(think=0.001)])
+        pace = Pace(None if loop == "closed" else 200, 3, even=True)
+        turns = [await load.turn(work, pace, 0.195) for _ in range(2)]
+    for turn in turns:
+        assert turn.failed == 0
+        assert turn.sent == turn.answered == turn.histogram.count > 35
+        assert turn.histogram.percentile(50) == pytest.approx(0.01, rel=0.03)
+    assert len(alone) <= 6
+
+
+@pytest.mark.parametrize(
+    ("response", "cause"),
+    [
+        (lambda m: result(m, {"content": [], "isError": True}), "isError"),
+        (lambda m: result({"id": m["id"] + 100_000}, {"content": []}), "wrong id"),
+        (lambda m: result({"id": str(m["id"])}, {"content": []}), "wrong id"),
+        (lambda m: {**result(m, {"content": []}), "error": {"code": -7}}, "-7"),
+        (lambda m: _spaced(m)[:-2] + b"\n", "no JSON"),
+    ],
+)
+async def test_bad_response_among_equal_ones_of_a_read_is_seen(
+    autojump_clock: Any, response: Any, cause: str
+) -> None:
+    """16 responses come at once, and the seventh is bad."""
+    waiting: list[Message] = []
+
+    async def answer_all(server: StdioStandIn, message: Message) -> None:
+        waiting.append(message)
+        if len(waiting) < 16:
+            return
+        waiting.sort(key=lambda each: int(each["id"]))
+        lines = [_spaced(each) for each in waiting]
+        bad = response(waiting[6])
+        lines[6] = bad if isinstance(bad, bytes) else json.dumps(bad).encode() + b"\n"
+        waiting.clear()
+        await trio.sleep(0.01)
+        await server.send(b"".join(lines))
+
+    async with stdio_load(answer_all, timeout=0.5) as (load, _):
+        turn = await load.turn(Mix([ECHO]), Pace(None, 16), 0.095)
+    assert turn.answered == turn.histogram.count == 150
+    assert turn.sent == 160
+    assert turn.errors == {cause: 10}
+
+
 async def test_response_in_pieces_is_one(autojump_clock: Any) -> None:
     async def handle(server: StdioStandIn, message: Message) -> None:
         data = json.dumps(result(message)).encode() + b"\n"
