@@ -48,6 +48,28 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(120)]
             },
         ),
         pytest.param(
+            "bench_wrk.py",
+            [
+                *("--rounds", "1", "--seconds", "0.05", "--targets", "ours"),
+                *("--only", "engine", "trio", "asyncio", "selectors", "blocking"),
+            ],
+            {
+                f"ours_{way}_{figure}"
+                for way in ("1_engine", "16_engine", "1_trio", "1_asyncio", "1_blocking")
+                for figure in ("rate", "p50", "p99", "cpu")
+            },
+            marks=SLOW,
+        ),
+        pytest.param(
+            "bench_wrk.py",
+            ["--rounds", "1", "--seconds", "1", "--targets", "ours", "--only", "wrk", "engine"],
+            {f"ours_{n}_{way}_ratio" for n in (1, 16) for way in ("wrk", "engine")},
+            marks=[
+                *SLOW,
+                pytest.mark.skipif(shutil.which("wrk") is None, reason="needs wrk"),
+            ],
+        ),
+        pytest.param(
             "bench_versions.py",
             [str(BENCHMARKS.parent), "--turns", "2", "--only", "import", "post"],
             {
