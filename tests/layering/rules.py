@@ -293,6 +293,7 @@ CALLS_SEND_ALL: Final = (
     "mcp_trio/oracle/fuzz/_http.py",  # writes what no client would
     "mcp_trio/oracle/fuzz/_stdio.py",  # writes what no connection would
     "mcp_trio/oracle/fuzz/client/_lines.py",  # the same
+    "mcp_trio/oracle/bench/engine/_direct_stream.py",  # is itself a stream
     "mcp_trio/oracle/bench/engine/_http_load.py",  # prepared bytes, one call at a time
     "mcp_trio/oracle/bench/engine/_stdio_load.py",  # prepared bytes, from one task
     # The peers of a replay, which have no connection: each stream has one task that writes.

@@ -63,7 +63,7 @@ class CallerCounts:
 
 
 class KnownResponses:
-    """What decoded responses have shown, over all turns of a load.
+    """The shapes of decoded responses, over all turns of a load.
 
     Calls are keys by their identity, and are kept alive therefore.
 

@@ -145,6 +145,7 @@ async def test_known_results_have_a_limit(
 async def test_results_are_counted_at_any_time(
     noted: int, autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Each has a latency and a tenth of the turn, though most are counted while it goes on."""
     monkeypatch.setattr(_tally, "_MAX_NOTED", noted)
     tally = tally_of(1.0)
     caller = tally.caller()
