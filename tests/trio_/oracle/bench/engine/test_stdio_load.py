@@ -202,7 +202,7 @@ def _spaced(message: Message) -> bytes:
 async def test_equal_responses_are_read_all_at_once(
     autojump_clock: Any, monkeypatch: pytest.MonkeyPatch, line: Any, loop: str
 ) -> None:
-    """After the first one none is looked at alone, at whatever place the id stands."""
+    """After the first one none is looked at alone, at any place of its id."""
     alone: list[bytes] = []
 
     async def handle(server: StdioStandIn, message: Message) -> None:
