@@ -1,8 +1,11 @@
 """The cases of a run by number, for lanes that take one after the other.
 
-Batches are drawn in a worker thread, ahead of the lanes. What a batch avoids depends on all batches
-but the last one, and it is drawn once these are finished. So a seed gives the same cases for every
-number of lanes and on every machine, however long each case takes.
+Batches are drawn in a worker thread, ahead of the lanes. What a batch avoids depends on the batches
+up to a certain one before it, and it is drawn once these are finished. So a seed gives the same
+cases for every number of lanes and on every machine, however long each case takes.
+
+A case can take seconds, if it waits for a response that doesn't come. The other lanes go on with
+the batches after it meanwhile: first one batch, later more.
 """
 
 from __future__ import annotations
@@ -27,6 +30,10 @@ __all__ = ["CaseFeed", "FedCase", "GuiltySteps", "SourceLike"]
 # Cases of a batch. The first ones are small: what they show is avoided soon.
 FIRST_BATCHES: Final = (8, 8, 8, 8, 16, 16)
 BATCH: Final = 32
+# A batch is drawn once the batch so many before it is finished. Early batches find the most, so
+# what they show is avoided soon. Later ones mustn't hold up the lanes.
+MIN_LAG, MAX_LAG = 2, 8
+BATCHES_PER_LAG: Final = 4
 # When a step counts as guilty of a fault: after so many cases with both, if so large a part of the
 # step's cases has shown it, which is so many times the part of the other cases.
 MIN_SIGHTINGS: Final = 3
@@ -94,6 +101,11 @@ class GuiltySteps:
         return found
 
 
+def lag_of(number: int) -> int:
+    """Return how many batches before a batch the last one is that it depends on."""
+    return min(MAX_LAG, max(MIN_LAG, number // BATCHES_PER_LAG))
+
+
 class CaseFeed:
     """The drawn cases of a run.
 
@@ -116,9 +128,11 @@ class CaseFeed:
     async def run(self) -> None:
         """Draw cases until `count` is reached, or until the source has no more."""
         with self._scope, self._send:
-            number = 0
+            number = learned = 0
             while self._left > 0:
-                await self._learn_from(number - 2)
+                for earlier in range(learned, number - lag_of(number) + 1):
+                    await self._learn_from(earlier)
+                    learned = earlier + 1
                 size = FIRST_BATCHES[number] if number < len(FIRST_BATCHES) else BATCH
                 drawn = await trio.to_thread.run_sync(
                     self._source.draw, size, abandon_on_cancel=True
@@ -134,8 +148,6 @@ class CaseFeed:
 
     async def _learn_from(self, number: int) -> None:
         """Wait until a batch is finished, and avoid what has shown faults in it."""
-        if number < 0:
-            return
         batch = self._batches[number]
         await batch.finished.wait()
         del self._batches[number]

@@ -16,7 +16,7 @@ from mcp_trio.oracle.fuzz._session import TargetFault
 from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
 from mcp_trio.oracle.fuzz.campaign._agenda import MAX_TRIES, MAX_WAITING, Agenda, Sighting
 from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions, Turns
-from mcp_trio.oracle.fuzz.campaign._feed import FIRST_BATCHES, CaseFeed, GuiltySteps
+from mcp_trio.oracle.fuzz.campaign._feed import BATCH, FIRST_BATCHES, CaseFeed, GuiltySteps, lag_of
 from mcp_trio.oracle.fuzz.campaign._findings import MAX_PER_ROW, Findings, FuzzFinding, HeldFinding
 from tests.trio_.oracle.fuzz.memory_target import (
     NEW,
@@ -120,25 +120,59 @@ class Choices:
     avoided: frozenset[Any] = frozenset()
 
 
-async def test_batch_is_drawn_once_all_batches_but_the_last_one_are_finished() -> None:
-    """Else time would decide which steps a batch avoids."""
+def size_of(batch: int) -> int:
+    return FIRST_BATCHES[batch] if batch < len(FIRST_BATCHES) else BATCH
+
+
+@pytest.mark.parametrize(("slow", "waiting"), [(0, 2), (5, 7), (10, 13), (40, 48)])
+async def test_slow_case_holds_up_a_later_batch_only(slow: int, waiting: int) -> None:
+    """Else time would decide which steps a batch avoids. Later it may hold up few lanes."""
     source = CountedSource()
     feed = CaseFeed(source, Choices())
+    before = sum(map(size_of, range(waiting)))
+    held = None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(feed.run)
-        fed = [await feed.next() for _ in range(sum(FIRST_BATCHES[:2]))]
-        for each in fed[: FIRST_BATCHES[0] - 1]:
-            assert each is not None
-            feed.finish(each, ())
+        for _ in range(before):
+            fed = await feed.next()
+            assert fed is not None
+            if held is None and fed.batch == slow:
+                held = fed
+            else:
+                feed.finish(fed, ())
         await wait_all_tasks_blocked(0.01)
-        assert source.drawn == sum(FIRST_BATCHES[:2])
-        last = fed[FIRST_BATCHES[0] - 1]
-        assert last is not None
-        feed.finish(last, ())
+        assert source.drawn == before
+        assert held is not None
+        feed.finish(held, ())
         found = await feed.next()
         assert found is not None
-        assert found.case == [("open", str(len(fed)))]
+        assert found.case == [("open", str(before))]
         feed.stop()
+
+
+async def test_each_batch_is_learned_from_once_before_the_batches_that_depend_on_it() -> None:
+    """Also where a batch depends on no further one than the batch before it."""
+    learned: list[int] = []
+    known: list[int] = []
+
+    class Feed(CaseFeed):
+        async def _learn_from(self, number: int) -> None:
+            await super()._learn_from(number)
+            learned.append(number)
+
+    class Source(CountedSource):
+        def draw(self, count: int) -> list[Case]:
+            known.append(len(learned))
+            return super().draw(count)
+
+    feed = Feed(Source(1_500), Choices())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(feed.run)
+        while (fed := await feed.next()) is not None:
+            feed.finish(fed, ())
+    assert learned == list(range(len(learned)))
+    assert len(known) > 40
+    assert known == [max(0, number - lag_of(number) + 1) for number in range(len(known))]
 
 
 @pytest.mark.parametrize(("most", "count", "expected"), [(5, None, 5), (99, 6, 6), (99, 0, 0)])
