@@ -104,6 +104,22 @@ SLOW = [pytest.mark.slow, pytest.mark.timeout(120)]
             ["--messages", "300", "--mib", "0.1", "--rounds", "1"],
             {"messages_per_second", "checked_per_second", "peak_mib", "first_tenth_mib", "goal"},
         ),
+        pytest.param(
+            "bench_fuzz.py",
+            ["--cases", "4"],
+            {
+                f"{figure}{kind}"
+                for kind in ("modern", "legacy", "http")
+                for figure in ("", "later_", "ms_", "target_ms_", "starts_", "findings_")
+            },
+            marks=SLOW,
+        ),
+        pytest.param(
+            "bench_fuzz.py",
+            ["--cases", "4", "--", sys.executable, str(BENCHMARKS / "server.py"), "stdio"],
+            {f"{figure}command" for figure in ("", "later_", "ms_", "target_ms_", "starts_")},
+            marks=SLOW,
+        ),
         (
             "bench_proxy.py",
             ["--rounds", "1", "--calls", "5"],
@@ -202,8 +218,8 @@ def test_benchmark_last_line_is_json_with_all_figures(
     figures = json.loads(output.splitlines()[-1])
     assert promised <= figures.keys()
     # What a part adds is a difference of two medians: of a few calls it can be negative.
-    measured = [value for name, value in figures.items() if not name.endswith("_added")]
-    assert all(value > 0 for value in measured)
+    measured = {name: value for name, value in figures.items() if not name.endswith("_added")}
+    assert all(value > 0 or name.startswith("findings_") for name, value in measured.items())
 
 
 @pytest.mark.slow
