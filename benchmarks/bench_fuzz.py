@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mcp_trio.oracle.fuzz._case import Outcome
-    from mcp_trio.oracle.fuzz._play import TargetLike
+    from mcp_trio.oracle.fuzz.play._player import TargetLike
 
 SERVER: Final = (sys.executable, "-m", "mcp_trio", "run", str(HERE.parent / "examples/greeter.py"))
 GOALS: Final = {"modern": 300, "legacy": 150, "http": 200, "command": 60}

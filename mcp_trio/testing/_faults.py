@@ -67,7 +67,7 @@ def find_faults(
         ValueError: a step has a name that this version doesn't know, or is of a second client that
             no step opens; or the steps need `invariants`.
     """
-    from mcp_trio.oracle.fuzz._play import STEP_NAMES
+    from mcp_trio.oracle.fuzz.play._step_table import STEP_NAMES
 
     played = list(steps)
     _check_names(played, STEP_NAMES)
@@ -152,11 +152,11 @@ async def _find(
     from mcp_trio.oracle.fuzz._call_times import CallTimes
     from mcp_trio.oracle.fuzz._case import own_step
     from mcp_trio.oracle.fuzz._echo import Echo
-    from mcp_trio.oracle.fuzz._play import Player
     from mcp_trio.oracle.fuzz._probe import probe
     from mcp_trio.oracle.fuzz._session import dialect_of
     from mcp_trio.oracle.fuzz._stdio import CommandTarget
     from mcp_trio.oracle.fuzz.invariants._declared import InvariantError
+    from mcp_trio.oracle.fuzz.play._player import Player
 
     echo = Echo()
     await echo.begin()

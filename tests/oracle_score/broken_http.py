@@ -208,14 +208,13 @@ class LeakSession(HttpOperator):
 
 async def _opened(target: HttpMutantTarget) -> Any:
     """Return a session of another client, after its handshake."""
-    from mcp_trio.oracle.fuzz._play import Player
+    from mcp_trio.oracle.fuzz.play._play import Play
+    from mcp_trio.oracle.fuzz.play._waiting import exchange
 
     session = await target.open(keep=True)
-    player = Player()
-    player.attach(session)
     session.begin_case()
     session.revision, session.offers = OLD, "all"
-    await player.exchange("initialize", session.initialize_params(OLD))
+    await exchange(Play(session, 2.0), "initialize", session.initialize_params(OLD))
     await session.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
     session.is_open = True
     return session

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import trio
 
-from mcp_trio.oracle.fuzz._play import Player, play_case
 from mcp_trio.oracle.fuzz._probe import probe
 from mcp_trio.oracle.fuzz._session import dialect_of
 from mcp_trio.oracle.fuzz.client._client_play import ClientPlayer
+from mcp_trio.oracle.fuzz.play._play import Play
+from mcp_trio.oracle.fuzz.play._player import play_case
+from mcp_trio.oracle.fuzz.play._waiting import exchange
 from tests.oracle_score.campaign import run_repeatable
 from tests.oracle_score.servers import SERVERS
 
@@ -178,15 +180,14 @@ async def _play_visit(target: Any, place: MutantPlace) -> TalkShown:
 
 async def _play(target: Any, found: Talk, silence: float) -> TalkShown:
     session = await target.open(keep=True)
-    player = Player(silence)
-    player.attach(session)
+    play = Play(session, silence)
     session.begin_case()
     session.revision, session.offers = found.revision, found.offers
     if not dialect_of(found.revision).stateful:
         session.judge.add_server_version(found.revision)
         session.is_open = True
     elif found.handshake:
-        await player.exchange("initialize", session.initialize_params(found.revision))
+        await exchange(play, "initialize", session.initialize_params(found.revision))
         await session.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         session.is_open = True
     for each in found.messages:
@@ -198,7 +199,7 @@ async def _play(target: Any, found: Talk, silence: float) -> TalkShown:
         elif message is not None:
             await session.send(_with_meta(message, session))
         if not isinstance(each, Now):
-            await _wait_for_silence(session, player, silence)
+            await _wait_for_silence(play)
     rows = {each.row for each in session.take_faults()}
     rows |= {
         each.row for each in session.judge.close() if each.side == "server" and each.is_certain
@@ -231,11 +232,12 @@ def _with_meta(message: Json, session: TargetSession) -> Json:
     return {**message, "params": {**params, "_meta": meta}} if meta else message
 
 
-async def _wait_for_silence(session: TargetSession, player: Player, silence: float) -> None:
+async def _wait_for_silence(play: Play) -> None:
+    session = play.session
     while not session.ended:
         if session.asked:
-            await player._respond_to(session.asked.pop(0), "right")
-        elif not await session.wait_changed(trio.current_time() + silence):
+            await play.respond_to(session.asked.pop(0), "right")
+        elif not await session.wait_changed(trio.current_time() + play.timeout):
             return
 
 

@@ -9,8 +9,8 @@ import trio
 from msgspec.structs import replace
 
 from mcp_core.trace import Judge, RecordedFinding
-from mcp_trio.oracle.fuzz._play import Player, play_case
 from mcp_trio.oracle.fuzz._steps import MARKS
+from mcp_trio.oracle.fuzz.play._player import Player, play_case
 from tests.oracle_score.campaign import run_repeatable
 from tests.oracle_score.operators import all_places
 from tests.oracle_score.servers import SERVERS

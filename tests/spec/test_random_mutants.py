@@ -115,7 +115,7 @@ AREA_OF = {
     "mcp_trio/_client.py": "trio",
     "mcp_trio/http_server/_auth.py": "trio",
     "mcp_trio/cli/_elicitation_answers.py": "tools",
-    "mcp_trio/oracle/fuzz/_play.py": "tools",
+    "mcp_trio/oracle/fuzz/play/_player.py": "tools",
     "mcp_asyncio_shim/_client.py": "shim",
 }
 

@@ -85,7 +85,7 @@ def test_find_faults_without_a_server_raises(server: str, case: str) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_find_faults_of_silent_program_raises(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_trio.oracle.fuzz._play.OPEN_TIMEOUT", 0.1)  # it never answers
+    monkeypatch.setattr("mcp_trio.oracle.fuzz.play._waiting.OPEN_TIMEOUT", 0.1)  # it never answers
     with pytest.raises(ConnectFailed, match=r"it did not respond|its stdout has ended"):
         find_faults(python("import sys; sys.stdin.read()"), CASES[case], response_timeout=0.1)
 

@@ -8,7 +8,7 @@ How the parts join, from the bottom up:
 - `_session`: one conversation with the target: the open requests, what the server has given out
   (cursors, tasks, ...), and the judge, which gets each line that is sent or received.
 - `_stdio`, `_http`: the targets `CommandTarget` and `UrlTarget`, which open such sessions.
-- `_play`: `Player.play(case)` plays a case on a session and returns an `Outcome` with its faults.
+- `play`: `Player.play(case, session)` plays a case, and returns an `Outcome` with its faults.
 - `_probe`: `probe(target)` finds a target's revisions, and what it offers.
 - `_steps`: draws cases for these offers. Only it and the strategies need hypothesis.
 - `classics`: the cases that come before the drawn ones, in a table of kinds with their sources.
@@ -25,5 +25,6 @@ How the parts join, from the bottom up:
   `_findings` has what was found, and `_unseen_rows` says which rows had no opportunity.
 - `_report`: writes traces, a pytest file and the reports.
 
-To play a stored case: `await play_case(target, case)` of `_play`, which opens a fresh session.
+To play a stored case: `await play_case(target, case)` of `play._player`, which opens a fresh
+session.
 """

@@ -47,7 +47,7 @@ A place is an index into all things of one kind, modulo their number. Steps for 
                                         stdio each client has a server process of its own, so `on`
                                         does nothing
 
-Steps over HTTP: see `_http_steps`. Steps of `--stress`: see `_stress`.
+Steps over HTTP: see `play._http_steps`. Steps of `--stress`: see `play._stress_steps`.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ from mcp_core.trace import ConversationNumbers, HttpChannel, Redactor, TraceLine
 from mcp_core.urls import Url, is_local_host
 from mcp_trio.http_client._connector import Connector
 
-from ._http_steps import HTTP_STEPS
 from ._session import LOST, MESSAGE_LIMIT, PART_INTERVAL, TargetSession, dialect_of, new_header
+from .play._http_steps import HTTP_STEPS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

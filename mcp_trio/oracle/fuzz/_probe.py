@@ -10,17 +10,19 @@ from msgspec import Struct, field
 from mcp_core import ALL, ConnectFailed
 from mcp_trio.streams._child import with_cure
 
-from ._play import Player
 from ._session import META, dialect_of
+from .play._play import Play
+from .play._waiting import exchange
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ._play import TargetLike
     from ._session import TargetSession
+    from .play._player import TargetLike
 
 __all__ = ["Offers", "may_call_by_hint", "probe"]
 
+RESPONSE_TIMEOUT: Final = 3600.0  # seconds; each revision has a timeout of its own
 SECOND_TIMEOUT: Final = 5.0  # seconds for further revisions, once one got no response
 LIST_TIMEOUT: Final = 10.0  # seconds for a page of a list, from a server that has responded
 MAX_PAGES: Final = 20
@@ -117,11 +119,10 @@ async def probe(
 
 async def _try_revision(session: TargetSession, revision: str, offers: Offers) -> str:
     """Add what a session shows in a revision. Return why it doesn't speak it, or ""."""
-    player = Player(response_timeout=3600)
-    player.attach(session)
+    play = Play(session, RESPONSE_TIMEOUT)
     if not dialect_of(revision).stateful:
         session.revision, session.is_open = revision, True
-        result = await player.exchange("server/discover", {})
+        result = await exchange(play, "server/discover", {})
         versions = result.get("supportedVersions") if result is not None else None
         if result is None or not isinstance(versions, list) or revision not in versions:
             return f"it does not speak {revision}{session.describe()}"
@@ -129,7 +130,7 @@ async def _try_revision(session: TargetSession, revision: str, offers: Offers) -
         info = meta.get(META + "serverInfo") if isinstance(meta, dict) else None
     else:
         session.revision = revision
-        result = await player.exchange("initialize", session.initialize_params(revision))
+        result = await exchange(play, "initialize", session.initialize_params(revision))
         if result is not None and isinstance(result.get("protocolVersion"), str):
             offers.answers[revision] = result["protocolVersion"]
         if result is None or result.get("protocolVersion") != revision:
@@ -148,19 +149,19 @@ async def _try_revision(session: TargetSession, revision: str, offers: Offers) -
         is_mirrored = dialect_of(revision).http.mirrored_headers
         is_needed = not known or (name == "tools" and is_mirrored)
         if capability in offers.capabilities[revision] and is_needed:
-            found = await _list(player, method, member)
+            found = await _list(play, method, member)
             names = [each.get("name") for each in found]  # of any type
             known[:] = [*found, *(each for each in known if each.get("name") not in names)]
     return ""
 
 
-async def _list(player: Player, method: str, member: str) -> list[dict[str, Any]]:
+async def _list(play: Play, method: str, member: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     cursor: str | None = None
     for _ in range(MAX_PAGES):
         result = None
         with trio.move_on_after(LIST_TIMEOUT):
-            result = await player.exchange(method, {} if cursor is None else {"cursor": cursor})
+            result = await exchange(play, method, {} if cursor is None else {"cursor": cursor})
         items = None if result is None else result.get(member)
         found += [each for each in items or () if isinstance(each, dict)]
         following = None if result is None else result.get("nextCursor")

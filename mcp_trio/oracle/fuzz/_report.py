@@ -30,11 +30,11 @@ from .invariants._stored import needed_names
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from ._play import TargetLike
     from ._probe import Offers
     from .campaign._campaign import Campaign
     from .campaign._findings import FuzzFinding
     from .habits._watch import ShownHabit
+    from .play._player import TargetLike
 
 __all__ = [
     "REPORT",

@@ -31,8 +31,8 @@ from mcp_trio.oracle.strategies._values import encoded, json_objects, json_value
 
 from ._call_guard import INVENTED_METHODS, UNKNOWN_PROMPT, UNKNOWN_TOOLS, UNKNOWN_URI
 from ._case import AFTER_CANCEL, UNSUPPORTED_TASK, avoided_name, on_client
-from ._stress import draw_heavy, draw_stress
 from .invariants._handing import find_handings, with_handed_values
+from .play._stress_steps import draw_heavy, draw_stress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

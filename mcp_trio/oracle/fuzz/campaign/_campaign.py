@@ -27,7 +27,6 @@ from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.oracle.fuzz._call_guard import CallGuard
 from mcp_trio.oracle.fuzz._call_times import DEFAULT_CALL_TIMEOUT, CallTimes
 from mcp_trio.oracle.fuzz._case import own_step, without_orphans
-from mcp_trio.oracle.fuzz._play import FreshPlays, Player, play_case
 from mcp_trio.oracle.fuzz._session import (
     UNANSWERED,
     UNANSWERED_MALFORMED,
@@ -37,6 +36,7 @@ from mcp_trio.oracle.fuzz._session import (
 from mcp_trio.oracle.fuzz.causes._baseline import NO_BASELINE
 from mcp_trio.oracle.fuzz.habits._table import HABITS
 from mcp_trio.oracle.fuzz.habits._watch import HabitWatch
+from mcp_trio.oracle.fuzz.play._player import FreshPlays, Player, play_case
 
 from ._agenda import MAX_TRIES, Agenda, Sighting
 from ._examination import MAX_HISTORY, Examiner, joined
@@ -58,13 +58,13 @@ if TYPE_CHECKING:
 
     from mcp_trio.oracle.fuzz._case import Case, Outcome
     from mcp_trio.oracle.fuzz._echo import Echo
-    from mcp_trio.oracle.fuzz._play import TargetLike
     from mcp_trio.oracle.fuzz._session import TargetFault, TargetSession
     from mcp_trio.oracle.fuzz._steps import CaseChoices
     from mcp_trio.oracle.fuzz.causes._baseline import Baseline, IgnoredRow
     from mcp_trio.oracle.fuzz.habits._table import Habit
     from mcp_trio.oracle.fuzz.habits._watch import ShownHabit
     from mcp_trio.oracle.fuzz.invariants._checks import Checks
+    from mcp_trio.oracle.fuzz.play._player import TargetLike
 
     from ._feed import SourceLike
 

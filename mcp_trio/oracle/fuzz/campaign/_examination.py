@@ -11,7 +11,6 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_trio.oracle.fuzz._case import AFTER_CANCEL, client_of, on_client, own_step
-from mcp_trio.oracle.fuzz._play import NEVER, PROBE_METHODS, STOPPED
 from mcp_trio.oracle.fuzz._session import dialect_of
 from mcp_trio.oracle.fuzz.causes._cause import (
     case_without,
@@ -21,6 +20,8 @@ from mcp_trio.oracle.fuzz.causes._cause import (
     plain_cases,
     smallest_cause,
 )
+from mcp_trio.oracle.fuzz.play._unanswered import NEVER, STOPPED
+from mcp_trio.oracle.fuzz.play._waiting import PROBE_METHODS
 
 from ._findings import FuzzFinding
 from ._shrink import ShrinkBudget, shrink
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from mcp_trio.oracle.fuzz._case import Case, Outcome, Step
-    from mcp_trio.oracle.fuzz._play import FreshPlays
     from mcp_trio.oracle.fuzz._session import TargetFault
     from mcp_trio.oracle.fuzz._steps import CaseChoices
     from mcp_trio.oracle.fuzz.causes._cause import Cause
+    from mcp_trio.oracle.fuzz.play._player import FreshPlays
 
 __all__ = ["MAX_HISTORY", "Examiner", "joined"]
 

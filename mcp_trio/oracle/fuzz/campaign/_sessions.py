@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterator
 
     from mcp_trio.oracle.fuzz._case import Case
-    from mcp_trio.oracle.fuzz._play import TargetLike
     from mcp_trio.oracle.fuzz._session import TargetSession
+    from mcp_trio.oracle.fuzz.play._player import TargetLike
 
 __all__ = ["CaseGroup", "SessionPool", "SharedSession", "group_of"]
 

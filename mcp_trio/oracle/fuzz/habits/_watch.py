@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mcp_trio.oracle.fuzz._case import Case, Step
-    from mcp_trio.oracle.fuzz._play import FreshPlays
     from mcp_trio.oracle.fuzz._session import TargetFault
     from mcp_trio.oracle.fuzz._steps import CaseChoices, OffersLike
+    from mcp_trio.oracle.fuzz.play._player import FreshPlays
 
     from ._table import Habit
 

@@ -9,7 +9,7 @@ import h11
 import trio
 
 from mcp_trio.oracle.fuzz._http import UrlTarget
-from mcp_trio.oracle.fuzz._play import Player, play_case
+from mcp_trio.oracle.fuzz.play._player import Player, play_case
 
 from .memory_target import answers
 

@@ -11,12 +11,12 @@ from trio.testing import MockClock
 
 from mcp_core import ConnectFailed
 from mcp_core.trace import TraceLine
-from mcp_trio.oracle.fuzz._play import Player, play_case
 from mcp_trio.oracle.fuzz._probe import Offers, probe
 from mcp_trio.oracle.fuzz._session import TargetFault, new_header
 from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
 from mcp_trio.oracle.fuzz.client._client_session import ClientSession
 from mcp_trio.oracle.fuzz.client._script import PUSHES
+from mcp_trio.oracle.fuzz.play._player import Player, play_case
 from tests.core.trace.judge.test_any_json import METHODS, PARAMS, RESULTS, VALUES, with_members
 
 from .memory_target import NEW, OLD, MemoryTarget, answers, broken_in, played

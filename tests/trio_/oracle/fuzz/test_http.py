@@ -9,7 +9,7 @@ import trio
 
 from mcp_core.trace import TraceLine, read_trace
 from mcp_trio.oracle.fuzz._http import UrlTarget
-from mcp_trio.oracle.fuzz._play import Player, play_case
+from mcp_trio.oracle.fuzz.play._player import Player, play_case
 from mcp_trio.recording._open import open_recorder
 
 from .memory_http import HttpResponse, MemoryHttpServer, response_to

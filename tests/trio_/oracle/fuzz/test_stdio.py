@@ -11,8 +11,8 @@ import trio
 from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
 from mcp_core.trace import TraceLine, read_trace
-from mcp_trio.oracle.fuzz._play import Player, play_case
 from mcp_trio.oracle.fuzz._stdio import CommandTarget
+from mcp_trio.oracle.fuzz.play._player import Player, play_case
 from mcp_trio.recording._open import open_recorder
 
 if TYPE_CHECKING:

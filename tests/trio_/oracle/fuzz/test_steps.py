@@ -12,7 +12,6 @@ import pytest
 from mcp_core import ALL
 from mcp_trio.oracle.fuzz._case import Case, check_clients, client_of, encode_case, own_step
 from mcp_trio.oracle.fuzz._damage import has_damage
-from mcp_trio.oracle.fuzz._play import STEP_NAMES
 from mcp_trio.oracle.fuzz._probe import Offers, may_call_by_hint
 from mcp_trio.oracle.fuzz._steps import (
     MARKS,
@@ -22,6 +21,7 @@ from mcp_trio.oracle.fuzz._steps import (
     _is_doubtful,
     _text_arguments,
 )
+from mcp_trio.oracle.fuzz.play._step_table import STEP_NAMES
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 

@@ -15,7 +15,6 @@ from mcp_core.trace import ROWS, TraceLine
 from mcp_trio.cli.oracle._fuzz import FuzzOptions, status_of
 from mcp_trio.oracle.fuzz._call_guard import UNKNOWN_URI
 from mcp_trio.oracle.fuzz._known_crashes import find_known_crash
-from mcp_trio.oracle.fuzz._play import FreshPlays, Player, play_case
 from mcp_trio.oracle.fuzz._probe import Offers, probe
 from mcp_trio.oracle.fuzz._report import junit_report, report_document
 from mcp_trio.oracle.fuzz._session import TargetFault
@@ -39,6 +38,7 @@ from mcp_trio.oracle.fuzz.habits._table import (
     sent_by,
 )
 from mcp_trio.oracle.fuzz.habits._watch import HabitWatch
+from mcp_trio.oracle.fuzz.play._player import FreshPlays, Player, play_case
 from tests.trio_.oracle.fuzz.memory_target import META as PREFIX
 from tests.trio_.oracle.fuzz.memory_target import NEW, OLD, played
 from tests.trio_.oracle.fuzz.sdk_servers import (

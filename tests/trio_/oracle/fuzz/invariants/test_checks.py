@@ -13,13 +13,13 @@ import trio
 from trio.testing import MockClock
 
 from mcp_trio.oracle.fuzz._case import on_client
-from mcp_trio.oracle.fuzz._play import Player
 from mcp_trio.oracle.fuzz._probe import Offers
 from mcp_trio.oracle.fuzz._steps import CaseChoices
 from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
 from mcp_trio.oracle.fuzz.causes._cause import Cause
 from mcp_trio.oracle.fuzz.invariants import _checks
 from mcp_trio.oracle.fuzz.invariants._tool_schemas import ToolSchemas
+from mcp_trio.oracle.fuzz.play._player import Player
 from tests.trio_.oracle.fuzz.memory_http import HttpResponse, played_over_http
 from tests.trio_.oracle.fuzz.memory_target import NEW, OLD, MemoryTarget
 from tests.trio_.oracle.fuzz.notes_server import (

@@ -23,11 +23,14 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.http import RequestHead
+from mcp_trio.oracle.fuzz._session import TargetFault, dialect_of, level_of, link_of
 
-from ._session import TargetFault, dialect_of, level_of, link_of
+from ._waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from ._play import Play
 
 __all__ = ["HTTP_STEPS"]
 
@@ -54,8 +57,8 @@ _HEADS: Final[Mapping[str, tuple[bytes, bytes | None]]] = {
 HALF: Final = 30  # bytes of a body of 63 that aren't sent
 
 
-async def _head(player: Any, what: str, method: str, params: Any = "absent") -> None:
-    session = player.session
+async def _head(play: Play, what: str, method: str, params: Any = "absent") -> None:
+    session = play.session
     change = _HEADS.get(what)
     if change is None or not session.is_open:
         return
@@ -65,7 +68,7 @@ async def _head(player: Any, what: str, method: str, params: Any = "absent") -> 
         return
     if what in ("session", "no-session") and session.session_id is None:
         return
-    message = player.make_request(method, params)
+    message = play.make_request(method, params)
     headers = session.headers_for(message)
     if name == PARAM_PREFIX:
         name = next((each for each, _ in headers if each.startswith(name)), b"")
@@ -79,7 +82,7 @@ async def _head(player: Any, what: str, method: str, params: Any = "absent") -> 
     session.last_sent = method
     body = json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
     await session.post(body, message, headers)
-    await player.wait_until(lambda: request.answer is not None)
+    await wait_until(play, lambda: request.answer is not None)
     if name == b"origin" and value and request.answer and "result" in request.answer:
         session.add_fault(
             TargetFault(
@@ -96,8 +99,8 @@ async def _head(player: Any, what: str, method: str, params: Any = "absent") -> 
     session.open.pop(request.id, None)
 
 
-async def _get(player: Any, how: str) -> None:
-    session = player.session
+async def _get(play: Play, how: str) -> None:
+    session = play.session
     if not session.is_open or not dialect_of(session.revision).http.sessions:
         return
     headers = [
@@ -109,15 +112,15 @@ async def _get(player: Any, how: str) -> None:
     elif how == "unknown":
         headers.append((b"last-event-id", b"mcp-trio-fuzz-none"))
     elif how == "other":
-        other = player.other_session()
+        other = play.clients.other
         if other is None or other.event_id is None:
             return
         headers.append((b"last-event-id", other.event_id))
     await session.open_stream(RequestHead(b"GET", session.target.path, headers))
 
 
-async def _delete(player: Any, how: str) -> None:
-    session = player.session
+async def _delete(play: Play, how: str) -> None:
+    session = play.session
     has_sessions = dialect_of(session.revision).http.sessions
     if not session.is_open or not has_sessions or session.session_id is None:
         return
@@ -129,8 +132,8 @@ async def _delete(player: Any, how: str) -> None:
     await session.delete(UNKNOWN_SESSION)
 
 
-async def _half(player: Any, place: str = "body") -> None:
-    session = player.session
+async def _half(play: Play, place: str = "body") -> None:
+    session = play.session
     body = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"_meta": {}}}
     whole = session.encode_post(body)
     head, end, text = whole.partition(b"\r\n\r\n")
@@ -145,8 +148,8 @@ async def _half(player: Any, place: str = "body") -> None:
     await session.hold(data)
 
 
-async def _release(player: Any) -> None:
-    await player.session.release()
+async def _release(play: Play) -> None:
+    await play.session.release()
 
 
 HTTP_STEPS: Final[Mapping[str, Any]] = {

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from mcp_core.trace import ROWS
-
-from ._call_guard import INVENTED_METHODS, UNKNOWN_TOOLS, UNKNOWN_URI
-from ._session import META, row_fault, shown_value
+from mcp_trio.oracle.fuzz._call_guard import INVENTED_METHODS, UNKNOWN_TOOLS, UNKNOWN_URI
+from mcp_trio.oracle.fuzz._session import META, row_fault, shown_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ._session import SentRequest, TargetFault
+    from mcp_trio.oracle.fuzz._session import SentRequest, TargetFault
 
 __all__ = ["INVENTED_CURSOR", "served_cursor", "served_unknown", "unasked_updates"]
 

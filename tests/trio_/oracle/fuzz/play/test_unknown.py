@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_trio.oracle.fuzz._session import META, SentRequest
-from mcp_trio.oracle.fuzz._unknown import unasked_updates
+from mcp_trio.oracle.fuzz.play._unknown import unasked_updates
 
 NEW = "2026-07-28"
 NO_URI = "mcp-trio-fuzz://none"

@@ -9,17 +9,23 @@ import pytest
 import trio
 
 from mcp_trio.oracle.fuzz._call_guard import CallGuard
-from mcp_trio.oracle.fuzz._play import Player, play_case
 from mcp_trio.oracle.fuzz._session import MESSAGE_LIMIT
-
-from .memory_http import (
+from mcp_trio.oracle.fuzz.play._player import Player, play_case
+from tests.trio_.oracle.fuzz.memory_http import (
     EMPTY_STREAM,
     SSE,
     HttpResponse,
     played_over_http,
     response_to,
 )
-from .memory_target import NEW, OLD, MemorySession, MemoryTarget, answers, same_each_time
+from tests.trio_.oracle.fuzz.memory_target import (
+    NEW,
+    OLD,
+    MemorySession,
+    MemoryTarget,
+    answers,
+    same_each_time,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -10,11 +10,10 @@ import pytest
 
 from mcp_trio.oracle.fuzz._call_guard import CallGuard
 from mcp_trio.oracle.fuzz._http import encode_chunks
-from mcp_trio.oracle.fuzz._play import Player, play_case
 from mcp_trio.oracle.fuzz._session import is_interoperable
-
-from .memory_http import HttpResponse, played_over_http, response_to
-from .memory_target import NEW, OLD, MemoryTarget, answers, same_each_time
+from mcp_trio.oracle.fuzz.play._player import Player, play_case
+from tests.trio_.oracle.fuzz.memory_http import HttpResponse, played_over_http, response_to
+from tests.trio_.oracle.fuzz.memory_target import NEW, OLD, MemoryTarget, answers, same_each_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

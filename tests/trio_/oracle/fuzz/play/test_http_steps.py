@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from mcp_trio.oracle.fuzz._call_guard import CallGuard
-from mcp_trio.oracle.fuzz._play import Player
-
-from .memory_http import played_over_http, response_to
-from .memory_target import OLD
+from mcp_trio.oracle.fuzz.play._player import Player
+from tests.trio_.oracle.fuzz.memory_http import played_over_http, response_to
+from tests.trio_.oracle.fuzz.memory_target import OLD
 
 CALL = {"name": "wipe", "arguments": {}}
 

@@ -13,18 +13,15 @@ import trio
 from mcp_core import ALL
 from mcp_trio.oracle.fuzz._case import encode_case
 from mcp_trio.oracle.fuzz._damage import has_damage
-from mcp_trio.oracle.fuzz._stress import (
-    MAX_BYTES,
-    MAX_CONNECTIONS,
+from mcp_trio.oracle.fuzz.play._stress_budget import MAX_BYTES, MAX_CONNECTIONS, StressBudget
+from mcp_trio.oracle.fuzz.play._stress_steps import (
     MAX_REQUESTS,
     STRESS_STEPS,
-    StressBudget,
     draw_heavy,
     draw_stress,
 )
 from mcp_trio.testing import find_faults
-
-from .targets import BROKEN, small_server
+from tests.trio_.oracle.fuzz.targets import BROKEN, small_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@
 A server may refuse all of it: with an error, with a status such as 408, 413, 429 or 431, or by
 closing the connection. It is a fault if its process ends, or if it doesn't answer the next request.
 
-A case has limits, because it shares the machine with the server and with other work.
+What one case may use has limits: see `StressBudget`.
 """
 
 from __future__ import annotations
@@ -25,25 +25,18 @@ import trio
 
 from mcp_core import Role
 from mcp_core.trace import TraceLine
+from mcp_trio.oracle.fuzz._session import dialect_of
 
-from ._session import dialect_of
+from ._stress_budget import MAX_CONNECTIONS
+from ._waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = [
-    "MAX_CONNECTIONS",
-    "PROBE_TIMEOUT_FACTOR",
-    "STRESS_STEPS",
-    "StressBudget",
-    "draw_heavy",
-    "draw_stress",
-]
+    from ._play import Play
 
-# Connections of one case. Many systems allow a process 256 open files, and the server has as many.
-MAX_CONNECTIONS: Final = 200
-# Bytes of one case: four messages that are twice as large as the default limit of our own servers.
-MAX_BYTES: Final = 32 * 1024 * 1024
+__all__ = ["STRESS_STEPS", "draw_heavy", "draw_stress"]
+
 MAX_REQUESTS: Final = 500  # requests of one step: judging their responses takes most of the time
 MAX_DEPTH: Final = 200_000
 MAX_HEADERS: Final = 20_000
@@ -52,8 +45,6 @@ UNREAD_TIMEOUT: Final = 0.5  # seconds for which nothing is read
 UNREAD_CONNECTIONS: Final = 8
 UNREAD_BUFFER: Final = 4_096  # bytes that the kernel takes for a client that doesn't read
 HOLD_TIMEOUT: Final = 5.0  # seconds for a step that opens connections
-# The probe's timeout is multiplied by this: the server has much to do first.
-PROBE_TIMEOUT_FACTOR: Final = 3
 
 _FILLER: Final = "mcp-trio-fuzz/filler"
 _MIB: Final = 1024 * 1024
@@ -63,57 +54,31 @@ _FEW: Final = (1, 2, 3, 4)
 _MANY: Final = (16, 64, MAX_CONNECTIONS)
 
 
-class StressBudget:
-    """The connections and bytes that a case may still use.
-
-    Attributes:
-        is_used: a stress step was played.
-    """
-
-    def __init__(self) -> None:
-        self.is_used = False
-        self._connections = MAX_CONNECTIONS
-        self._bytes = MAX_BYTES
-
-    def take_connections(self, count: int) -> int:
-        """Return how many of `count` connections may be opened, and subtract them."""
-        found = max(0, min(count, self._connections))
-        self._connections -= found
-        return found
-
-    def take_bytes(self, count: int) -> bool:
-        """Return True if `count` bytes may be sent, and subtract them."""
-        if not 0 <= count <= self._bytes:
-            return False
-        self._bytes -= count
-        return True
-
-
 # -- Steps -----------------------------------------------------------------------------------------
 
 
-async def _large(player: Any, what: str, size: int) -> None:
-    session = player.session
-    if not _note_step(player, "large", f"{what} {size}"):
+async def _large(play: Play, what: str, size: int) -> None:
+    session = play.session
+    if not _note_step(play, "large", f"{what} {size}"):
         return
     if what == "message":
-        if player.stress.take_bytes(size):
-            message = _plain_message(player)
+        if play.stress.take_bytes(size):
+            message = _plain_message(play)
             message["params"].setdefault("_meta", {})[_FILLER] = ""
             missing = max(0, size - len(_encoded(message)))
             message["params"]["_meta"][_FILLER] = "a" * missing
             await session.send_data(_encoded(message))
         return
-    if session.transport != "http" or not player.stress.take_connections(1):
+    if session.transport != "http" or not play.stress.take_connections(1):
         return
-    message = _plain_message(player)
+    message = _plain_message(play)
     if what == "announced":
         data = session.encode_post(message, (b"content-length", b"%d" % max(0, size)))
         await session.hold(data[: data.index(b"\r\n\r\n") + 4])
     elif what == "headers":
         headers = [(b"x-mcp-trio-fuzz-%d" % each, b"a") for each in range(min(size, MAX_HEADERS))]
         await session.hold(session.encode_post(message, *headers))
-    elif player.stress.take_bytes(size):
+    elif play.stress.take_bytes(size):
         data = session.encode_post(message, (b"x-mcp-trio-fuzz", b"a" * size))
         if what == "target":
             data = session.encode_post(message)
@@ -122,50 +87,50 @@ async def _large(player: Any, what: str, size: int) -> None:
         await session.hold(data)
 
 
-async def _deep(player: Any, how: str, depth: int) -> None:
-    if not 0 < depth <= MAX_DEPTH or not _note_step(player, "deep", f"{how} {depth}"):
+async def _deep(play: Play, how: str, depth: int) -> None:
+    if not 0 < depth <= MAX_DEPTH or not _note_step(play, "deep", f"{how} {depth}"):
         return
-    message = _plain_message(player)
+    message = _plain_message(play)
     message["params"]["a"] = ""
     before, after = _encoded(message).rsplit(b'""', 1)
     first, last = (b"[", b"]") if how == "array" else (b'{"a":', b"}")
     data = before + first * depth + b"1" + last * depth + after
-    if player.stress.take_bytes(len(data)):
-        await player.session.send_data(data)
+    if play.stress.take_bytes(len(data)):
+        await play.session.send_data(data)
 
 
-async def _slow(player: Any) -> None:
-    session = player.session
-    if not session.is_open or not _note_step(player, "slow"):
+async def _slow(play: Play) -> None:
+    session = play.session
+    if not session.is_open or not _note_step(play, "slow"):
         return
-    message = _plain_message(player)
+    message = _plain_message(play)
     data = _encoded(message)
     request = session.add_request(message, is_plain=True)
     if session.transport == "stdio":
         await session.send_slowly(data, SLOW_INTERVAL)
     else:
         await session.post(data, message, session.headers_for(message), SLOW_INTERVAL)
-    await player.wait_until(lambda: request.answer is not None)
+    await wait_until(play, lambda: request.answer is not None)
 
 
-async def _heads(player: Any, count: int) -> None:
-    session = player.session
-    if session.transport == "http" and _note_step(player, "heads", str(count)):
-        data = session.encode_post(_plain_message(player))
-        await _hold(player, count, lambda: data[: data.index(b"\r\n\r\n") // 2])
+async def _heads(play: Play, count: int) -> None:
+    session = play.session
+    if session.transport == "http" and _note_step(play, "heads", str(count)):
+        data = session.encode_post(_plain_message(play))
+        await _hold(play, count, lambda: data[: data.index(b"\r\n\r\n") // 2])
 
 
-async def _unread(player: Any, count: int) -> None:
-    session = player.session
+async def _unread(play: Play, count: int) -> None:
+    session = play.session
     count = min(count, MAX_REQUESTS)
-    if not _note_step(player, "unread", str(count)):
+    if not _note_step(play, "unread", str(count)):
         return
     if session.transport == "http":
-        lines = player.stress.take_connections(UNREAD_CONNECTIONS)
+        lines = play.stress.take_connections(UNREAD_CONNECTIONS)
         with trio.move_on_after(HOLD_TIMEOUT):
             for _ in range(lines):
                 each = max(1, count // UNREAD_CONNECTIONS)
-                requests = [session.encode_post(_list_message(player)) for _ in range(each)]
+                requests = [session.encode_post(_list_message(play)) for _ in range(each)]
                 if not await session.hold(*requests, max_read=UNREAD_BUFFER):
                     return
         return
@@ -181,35 +146,35 @@ async def _unread(player: Any, count: int) -> None:
             for _ in range(count):
                 if session.ended:
                     break
-                await session.send(_list_message(player))
+                await session.send(_list_message(play))
     finally:
         session.resume_reading()
 
 
-async def _streams(player: Any, what: str, count: int) -> None:
-    session = player.session
+async def _streams(play: Play, what: str, count: int) -> None:
+    session = play.session
     dialect = dialect_of(session.revision)
     listens = "subscriptions/listen" in dialect.receives[Role.SERVER]
-    if not session.is_open or not _note_step(player, "streams", f"{what} {count}"):
+    if not session.is_open or not _note_step(play, "streams", f"{what} {count}"):
         return
     if what == "listen" and listens and session.transport == "http":
-        await _hold(player, count, lambda: session.encode_post(_listen_message(player)))
+        await _hold(play, count, lambda: session.encode_post(_listen_message(play)))
     elif what == "listen" and listens:
-        await _listen_at_once(player, min(count, MAX_CONNECTIONS))
+        await _listen_at_once(play, min(count, MAX_CONNECTIONS))
     elif what == "get" and dialect.http.sessions and session.transport == "http":
-        await _hold(player, count, session.encode_get)
+        await _hold(play, count, session.encode_get)
     elif what == "session" and dialect.http.sessions and session.transport == "http":
         with trio.move_on_after(HOLD_TIMEOUT):
             async with trio.open_nursery() as nursery:
-                for _ in range(player.stress.take_connections(count)):
+                for _ in range(play.stress.take_connections(count)):
                     nursery.start_soon(session.begin_beside)
 
 
-async def _listen_at_once(player: Any, count: int) -> None:
-    session = player.session
+async def _listen_at_once(play: Play, count: int) -> None:
+    session = play.session
     requests = []
     for _ in range(count):
-        message = _listen_message(player)
+        message = _listen_message(play)
         await session.send(message)
         requests.append(message["id"])
     for id in requests:
@@ -229,12 +194,12 @@ STRESS_STEPS: Final[Mapping[str, Any]] = {
 }
 
 
-def _note_step(player: Any, name: str, words: str = "") -> bool:
+def _note_step(play: Play, name: str, words: str = "") -> bool:
     """Note a step in the trace. Return False if the conversation hasn't begun."""
-    session = player.session
+    session = play.session
     if not session.revision:
         return False
-    player.stress.is_used = True
+    play.stress.is_used = True
     session.last_sent = name
     session.record(
         TraceLine(
@@ -247,32 +212,32 @@ def _note_step(player: Any, name: str, words: str = "") -> bool:
     return True
 
 
-async def _hold(player: Any, count: int, new_data: Callable[[], bytes]) -> None:
+async def _hold(play: Play, count: int, new_data: Callable[[], bytes]) -> None:
     """Send bytes on connections that stay open."""
-    session = player.session
+    session = play.session
     with trio.move_on_after(HOLD_TIMEOUT):
         async with trio.open_nursery() as nursery:
-            for _ in range(player.stress.take_connections(count)):
+            for _ in range(play.stress.take_connections(count)):
                 nursery.start_soon(session.hold, new_data())
 
 
-def _plain_message(player: Any) -> dict[str, Any]:
+def _plain_message(play: Play) -> dict[str, Any]:
     """Return a request that every server answers at once."""
-    ping = dialect_of(player.session.revision).ping
-    message: dict[str, Any] = player.make_request(ping, {})
+    ping = dialect_of(play.session.revision).ping
+    message: dict[str, Any] = play.make_request(ping, {})
     message.setdefault("params", {})
     return message
 
 
-def _list_message(player: Any) -> dict[str, Any]:
+def _list_message(play: Play) -> dict[str, Any]:
     """Return a request whose response can be long."""
-    message: dict[str, Any] = player.make_request("tools/list", {})
+    message: dict[str, Any] = play.make_request("tools/list", {})
     return message
 
 
-def _listen_message(player: Any) -> dict[str, Any]:
+def _listen_message(play: Play) -> dict[str, Any]:
     wanted = {"notifications": {"toolsListChanged": True}}
-    message: dict[str, Any] = player.make_request("subscriptions/listen", wanted)
+    message: dict[str, Any] = play.make_request("subscriptions/listen", wanted)
     return message
 
 

@@ -19,16 +19,16 @@ from mcp_trio.oracle.fuzz._case import (
     shown_case,
     without_orphans,
 )
-from mcp_trio.oracle.fuzz._play import ONE_CLIENT, play_case
 from mcp_trio.oracle.fuzz._report import read_cases
 from mcp_trio.oracle.fuzz._session import TargetFault
 from mcp_trio.oracle.fuzz.campaign._examination import joined
 from mcp_trio.oracle.fuzz.campaign._shrink import ShrinkBudget, shrink
 from mcp_trio.oracle.fuzz.causes._cause import possible_causes, smallest_cause
+from mcp_trio.oracle.fuzz.play._clients import ONE_CLIENT
+from mcp_trio.oracle.fuzz.play._player import play_case
 from mcp_trio.testing import find_faults
-
-from .memory_http import HttpResponse, played_over_http, response_to
-from .memory_target import OLD, MemoryTarget, answers
+from tests.trio_.oracle.fuzz.memory_http import HttpResponse, played_over_http, response_to
+from tests.trio_.oracle.fuzz.memory_target import OLD, MemoryTarget, answers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

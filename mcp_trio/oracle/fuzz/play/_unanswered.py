@@ -1,0 +1,333 @@
+"""Requests that get no response: which of them are faults.
+
+1. A missing response is a fault only if the server's author has no code that runs for the request,
+   such as a tool, and if the machine isn't slow at that moment.
+2. What runs the author's code may take the time of `CallTimes`, and is cancelled then. It is
+   reported only if another session gets a response that this one doesn't, or as advice.
+3. A server may be busy: with a cancelled call, or with one of the other client.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+import trio
+from msgspec.structs import replace
+
+from mcp_core import ConnectFailed
+from mcp_trio.oracle.fuzz._answers import name_of
+from mcp_trio.oracle.fuzz._session import (
+    UNANSWERED,
+    UNANSWERED_MALFORMED,
+    dialect_of,
+    is_interoperable,
+    row_fault,
+    shown_value,
+)
+
+from ._opening import EARLY_TIMEOUT, open_conversation
+from ._play import Play
+from ._waiting import (
+    BUSY_TIMEOUT,
+    answers_probe,
+    begin_of,
+    exchange_probe,
+    may_be_starting,
+    open_requests,
+    slow_start,
+    wait_as_long,
+    wait_for_responses,
+    wait_for_start,
+    wait_until,
+)
+
+if TYPE_CHECKING:
+    from mcp_trio.oracle.fuzz._session import SentRequest, TargetFault
+
+__all__ = [
+    "NEVER",
+    "STOPPED",
+    "excused_by_call",
+    "report_missing",
+    "settle",
+    "wait_for_all",
+]
+
+LATE_TIMEOUT: Final = 0.5  # seconds for what a cancelled call still sends
+STOPPED: Final = "stopped"  # the detail of a tool that doesn't answer any more
+NEVER: Final = "never"  # the detail of a call that gets no response, while others of its tool do
+# The detail of a request that is lost with a cancelled one.
+LOST_TOO: Final = "with the cancelled"
+MAX_AMONG: Final = 20  # requests that are sent again to see whether one of them is lost
+_SHOWN: Final = 80  # characters of a value in a sentence
+
+
+async def wait_for_all(play: Play) -> None:
+    """Wait for the responses to all open requests, and report calls that don't get theirs."""
+    await wait_for_responses(play)
+    await _examine_unanswered(play)
+
+
+async def settle(play: Play) -> None:
+    """Wait until no request is open: each has a response, or is cancelled or reported without one.
+
+    The server's requests are answered meanwhile.
+    """
+    session = play.session
+    early = [each for each in open_requests(play) if not (each.was_open and each.is_owed)]
+    if early:  # a server may ignore what comes before its handshake, or an id again
+        await wait_until(play, lambda: all(each.answer for each in early), EARLY_TIMEOUT)
+        for request in early:
+            session.open.pop(request.id, None)
+    await wait_for_all(play)
+    missing = [] if play.is_over() else open_requests(play)
+    running = [each for each in missing if not each.is_bounded]
+    await _examine_owed(play, running)
+    for request in running:
+        if request.answer is None and request.id in session.open:
+            await _cancel_slow(play, request)
+    is_stateless = not dialect_of(session.revision).stateful
+    if running and is_stateless and session.transport == "stdio":
+        await _watch_cancelled(play)
+    missing = [each for each in missing if each.is_bounded]
+    if missing and may_be_starting(play):
+        await wait_for_start(play)
+        missing = [] if play.is_over() else [each for each in missing if each.answer is None]
+    if missing and (seconds := slow_start(play)):
+        await wait_until(play, lambda: all(each.answer for each in missing), seconds)
+        missing = [] if play.is_over() else [each for each in missing if each.answer is None]
+    if missing and (running or play.clients.may_be_busy() or await play.is_slow()):
+        # A server that handles one request after the other has a reason.
+        await wait_until(play, lambda: all(each.answer for each in missing), BUSY_TIMEOUT)
+        missing = [each for each in missing if each.answer is None and not session.ended]
+        if missing and any(each.is_busy for each in play.clients):
+            session.spent = True
+            return
+    for request in missing:
+        report_missing(play, request)
+
+
+async def _cancel_slow(play: Play, request: SentRequest) -> None:
+    """Cancel a request that runs the author's code and takes too long."""
+    session = play.session
+    session.is_busy = True
+    # Nothing more is certain in this session: the call can be in the way of all others.
+    session.spent = session.spent or request.name in session.succeeded
+    play.call_times.add_late(request.name)
+    play.outcome.slow.append(request.name)
+    await play.cancel_request(request)
+    session.open.pop(request.id, None)
+
+
+async def _watch_cancelled(play: Play) -> None:
+    """Wait for messages about cancelled requests: there must be none any more (CXL-7).
+
+    The response to a later request shows that the server has read the cancellations.
+    """
+    later = await exchange_probe(play, "server/discover")
+    if later.answer is not None:
+        end = trio.current_time() + LATE_TIMEOUT
+        await wait_until(play, lambda: trio.current_time() >= end, LATE_TIMEOUT)
+
+
+def report_missing(play: Play, request: SentRequest, seconds: float = 0.0) -> None:
+    """Report that a request got no response in `seconds`; 0 for the usual ones."""
+    session = play.session
+    if not request.is_plain and session.unread_errors > request.unread:
+        return  # an error without an id is the response to it
+    session.spent = session.spent or not request.is_dropped
+    defect = request.defect
+    row = UNANSWERED_MALFORMED if defect else UNANSWERED
+    lacks = f"was not answered within {seconds or play.timeout:g} s"
+    if request.loss == "missing":
+        lacks = "got no response: its HTTP exchange is complete"
+    elif request.loss:
+        lacks = "got no response: the server has cut off the HTTP response"
+    sentence = f"the request {request.method[:_SHOWN]} {lacks}"
+    if defect:
+        sentence += f"; the message was malformed: {defect}"
+    fault = row_fault(row, request.method, sentence, session.revision)
+    fault = replace(fault, sent=json.dumps(request.message))
+    if request.in_batch:  # SDKs have given up batches also for the revision that has them
+        fault = replace(fault, sentence=f"{fault.sentence}; it was in a batch", is_certain=False)
+    if not is_interoperable(request.message):
+        # As the TypeScript SDK does, which reads no id that isn't the same as a double.
+        reason = "not every reader has numbers that large, or values nested so deeply"
+        sentence = f"{fault.sentence}: {reason}"
+        fault = replace(fault, detail="large", sentence=sentence, is_certain=False)
+    play.report(fault if request.loss else excused_by_call(play, fault))
+
+
+def excused_by_call(play: Play, fault: TargetFault) -> TargetFault:
+    """Return a fault; as advice if a call that the case has cancelled can still run."""
+    if not play.clients.may_be_busy():
+        return fault
+    return replace(
+        fault,
+        detail=f"{fault.detail} cancelled".strip(),
+        sentence=f"{fault.sentence}, after the cancellation of a call that may still run",
+        is_certain=False,
+    )
+
+
+# -- Calls, and other requests that run the author's code ------------------------------------------
+
+
+async def _examine_unanswered(play: Play) -> None:
+    """Report requests without responses that get them in another session."""
+    missing = [] if play.is_over() else open_requests(play)
+    await _examine_lost(play, missing)
+    if len(missing) == 1 and not missing[0].is_bounded:
+        await _examine_stopped(play, missing[0])
+
+
+async def _examine_owed(play: Play, running: list[SentRequest]) -> None:
+    """Report requests that get no response in the longest time of a call, and run no tool.
+
+    A later request must get its response meanwhile: the server can be busy with one of them. If
+    that gets none either, the end of the case reports it.
+    """
+    session, times = play.session, play.call_times
+    is_wanted = play.wanted is not None and play.wanted[0] == UNANSWERED
+    owed = [
+        each
+        for each in running
+        if each.is_owed_soon and each.is_plain and each.was_open and each.id in session.open
+        if times.may_have_stopped(each.name, is_wanted=is_wanted)
+    ]
+    if not owed or len(owed) < len(running) or play.clients.may_be_busy() or session.is_misled:
+        return  # another call can be in their way
+    end = max(begin_of(play, each) for each in owed) + times.longest
+    await wait_as_long(play, owed, end)
+    owed = [each for each in owed if each.answer is None]
+    if not owed or play.is_over() or await play.is_slow():
+        return
+    is_alive = await answers_probe(play)
+    for request in owed:
+        if request.answer is None and not session.ended:
+            times.add_stopped(request.name)
+            if is_alive:
+                report_missing(play, request, times.longest)
+            session.open.pop(request.id, None)
+
+
+async def _examine_lost(play: Play, missing: list[SentRequest]) -> None:
+    """Report requests that get no response since a step has cancelled another one.
+
+    It is certain: other sessions get results for them, alone and among the same requests without
+    the cancellation. They get as much time more as that takes.
+    """
+    session, times = play.session, play.call_times
+    sent = [each for each in session.requests[: play.before_cancel] if each.was_open]
+    lost = [each for each in missing if each in sent]
+    is_known = session is play.clients.first and all(each.is_plain for each in sent)
+    if not lost or not is_known or len(sent) > MAX_AMONG or session.is_misled:
+        return
+    name = f"{lost[0].name} {LOST_TOO}"
+    if not times.may_have_stopped(name, is_wanted=play.wanted == (UNANSWERED, LOST_TOO)):
+        return
+    if await play.is_slow():
+        return
+    began = trio.current_time()
+    others = [each for each in sent if not each.cancelled]
+    if not (
+        await _are_answered_elsewhere(play, others, lost)
+        and await _are_answered_elsewhere(play, sent, lost)
+    ):
+        times.add_slow_elsewhere(name)
+        return
+    elapsed = trio.current_time() - began
+    await wait_as_long(play, lost, trio.current_time() + elapsed + times.longest)
+    lost = [each for each in lost if each.answer is None]
+    if not lost or play.is_over() or not await answers_probe(play):
+        return
+    times.add_stopped(name)
+    session.spent = True
+    for request in lost:
+        other = "a fresh process" if session.transport == "stdio" else "another session"
+        fault = row_fault(
+            UNANSWERED,
+            request.method,
+            f"the request {request.method} gets no response within {times.longest:g} s, after"
+            f" the cancellation of another one; {other} gets it, among the same requests"
+            " without the cancellation",
+            session.revision,
+        )
+        play.report(replace(fault, detail=LOST_TOO, sent=json.dumps(request.message)))
+        session.open.pop(request.id, None)
+
+
+async def _examine_stopped(play: Play, request: SentRequest) -> None:
+    """Report a tool that has answered in this session and doesn't answer this call.
+
+    Another session tells whether it has stopped, or never answers such a call. This call gets all
+    the time that any call may take. Still it isn't certain: a tool may wait for its turn, or for an
+    event.
+    """
+    session, times = play.session, play.call_times
+    if request.method != "tools/call" or request.name not in session.succeeded:
+        return
+    if play.clients.may_be_busy() or play.before_cancel or not request.is_plain:
+        return  # a call that was cancelled before can be in its way
+    is_wanted = play.wanted is not None and play.wanted[0] == UNANSWERED
+    if session.is_misled or not times.may_have_stopped(request.name, is_wanted=is_wanted):
+        return
+    if play.is_over() or await play.is_slow():
+        return
+    began = trio.current_time()
+    is_answered = await _are_answered_elsewhere(play, [request], [request])
+    elapsed = trio.current_time() - began
+    end = max(trio.current_time() + elapsed, begin_of(play, request) + times.longest)
+    await wait_as_long(play, [request], end)
+    if request.answer is not None or play.is_over():
+        return
+    name = shown_value(name_of(request.message))
+    times.add_stopped(request.name)
+    if is_answered:
+        other = "a fresh process" if session.transport == "stdio" else "another session"
+        sentence = (
+            f"{name} has answered before, and does not answer a call within"
+            f" {times.longest:g} s, while {other} gets a result for the same call: to look at,"
+            " unless the tool may wait"
+        )
+    else:
+        sentence = (
+            f"{name} has answered other calls, and never answers this one within"
+            f" {times.longest:g} s: to look at, unless the tool may take so long"
+        )
+    fault = row_fault(UNANSWERED, request.method, sentence, session.revision)
+    detail = STOPPED if is_answered else NEVER
+    sent = json.dumps(request.message)
+    play.report(replace(fault, detail=detail, sent=sent, is_certain=False))
+
+
+async def _are_answered_elsewhere(
+    play: Play, sent: list[SentRequest], wanted: list[SentRequest]
+) -> bool:
+    """Return True if another session gets results for some of the same requests in time."""
+    former, times = play.session, play.call_times
+    try:
+        session = await former.fresh()
+    except ConnectFailed:
+        return False
+    try:
+        other = Play(session, play.timeout, guard=play.guard, call_times=times)
+        session.call_times = times
+        await open_conversation(other, former.revision, "whole", former.offers)
+        if not session.is_open:
+            return False
+        if may_be_starting(other):
+            await wait_for_start(other)
+        timeout = max(times.timeout(each.name) for each in wanted)
+        again: list[SentRequest] = []
+        for each in sent:
+            found = await other.send(each.method, each.message.get("params", {}))
+            if each in wanted:
+                again.append(found)
+        end = trio.current_time() + (timeout if len(sent) == 1 else times.longest)
+        await wait_as_long(other, again, end)
+        return all(each.answer is not None and "result" in each.answer for each in again)
+    finally:
+        with trio.CancelScope(shield=True):
+            await session.aclose()
