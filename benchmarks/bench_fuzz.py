@@ -53,13 +53,14 @@ from mcp_trio.oracle.fuzz._http import UrlTarget  # noqa: E402
 from mcp_trio.oracle.fuzz._probe import probe  # noqa: E402
 from mcp_trio.oracle.fuzz._session import dialect_of  # noqa: E402
 from mcp_trio.oracle.fuzz._stdio import CommandTarget  # noqa: E402
-from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource  # noqa: E402
 from mcp_trio.oracle.fuzz.campaign._campaign import (  # noqa: E402
     DEFAULT_LANES,
     Campaign,
     CampaignOptions,
 )
 from mcp_trio.oracle.fuzz.classics import classic_cases  # noqa: E402
+from mcp_trio.oracle.fuzz.draw._cases import CaseSource  # noqa: E402
+from mcp_trio.oracle.fuzz.draw._choices import CaseChoices  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

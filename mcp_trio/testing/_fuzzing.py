@@ -107,10 +107,11 @@ async def fuzz_server(
     from mcp_trio.oracle.fuzz._echo import Echo
     from mcp_trio.oracle.fuzz._probe import probe
     from mcp_trio.oracle.fuzz._report import report_document, write_findings
-    from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
     from mcp_trio.oracle.fuzz.campaign._campaign import DEFAULT_LANES, Campaign, CampaignOptions
     from mcp_trio.oracle.fuzz.causes._baseline import parse_ignored_row
     from mcp_trio.oracle.fuzz.classics import classic_cases
+    from mcp_trio.oracle.fuzz.draw._cases import CaseSource
+    from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
     from mcp_trio.oracle.fuzz.invariants._checks import Checks
     from mcp_trio.oracle.fuzz.invariants._declared import InvariantError
     from mcp_trio.oracle.fuzz.invariants._load import load_invariants

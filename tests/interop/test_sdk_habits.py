@@ -16,8 +16,8 @@ import trio
 from mcp_trio.oracle.fuzz._probe import probe
 from mcp_trio.oracle.fuzz._session import dialect_of
 from mcp_trio.oracle.fuzz._stdio import CommandTarget
-from mcp_trio.oracle.fuzz._steps import CaseChoices
 from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
+from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 from mcp_trio.oracle.fuzz.habits._sdk_marks import PYTHON_1, PYTHON_2, TYPESCRIPT
 from mcp_trio.oracle.fuzz.habits._table import HABITS
 

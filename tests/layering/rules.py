@@ -118,11 +118,11 @@ BY_FILES: Final = {
     "traceback": ("mcp_core/adapters/_served_source.py",),
     "uvicorn": ("mcp_asyncio_shim/_uvicorn.py",),
 }
-# An extra: the strategies, who hands them on, and the file that draws cases of them.
+# An extra: the strategies, who hands them on, and the folder that draws cases of them.
 HYPOTHESIS: Final = (
     "mcp_trio/oracle/strategies/*.py",
     "mcp_trio/testing/strategies/__init__.py",
-    "mcp_trio/oracle/fuzz/_steps.py",
+    "mcp_trio/oracle/fuzz/draw/*.py",
 )
 
 # The core from the bottom up. A unit is a folder or module of the root, or a folder of `protocol`.

@@ -17,11 +17,12 @@ from trio.testing import MockClock
 
 from mcp_trio._runtime import TrioRuntime
 from mcp_trio.oracle.fuzz._probe import probe
-from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
 from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
 from mcp_trio.oracle.fuzz.classics import classic_cases
 from mcp_trio.oracle.fuzz.client._client_campaign import ClientCampaign
 from mcp_trio.oracle.fuzz.client._source import ScriptChoices, ScriptSource, probe_client
+from mcp_trio.oracle.fuzz.draw._cases import CaseSource
+from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

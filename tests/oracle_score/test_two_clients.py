@@ -9,7 +9,7 @@ import trio
 from msgspec.structs import replace
 
 from mcp_core.trace import Judge, RecordedFinding
-from mcp_trio.oracle.fuzz._steps import MARKS
+from mcp_trio.oracle.fuzz.draw._second_client import MARKS
 from mcp_trio.oracle.fuzz.play._player import Player, play_case
 from tests.oracle_score.campaign import run_repeatable
 from tests.oracle_score.operators import all_places
@@ -115,8 +115,9 @@ def test_campaign_writes_a_small_case_with_two_clients(name: str) -> None:
 def _found(mutant: str) -> Any:
     """Return the first finding of a campaign that makes its cases small."""
     from mcp_trio.oracle.fuzz._probe import probe
-    from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
     from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
+    from mcp_trio.oracle.fuzz.draw._cases import CaseSource
+    from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 
     async def main() -> Any:
         async with trio.open_nursery() as nursery:

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("hypothesis")
 
 from mcp_trio.oracle.fuzz._echo import Echo
-from mcp_trio.oracle.fuzz._steps import CaseSource
+from mcp_trio.oracle.fuzz.draw._cases import CaseSource
 from mcp_trio.testing import _fuzzing, oracle
 from mcp_trio.testing._fuzzing import FuzzFindings, fuzz_server
 from mcp_trio.testing.invariants import InvariantError

@@ -454,9 +454,10 @@ async def _run_campaign(
     # Imported on first use: they need hypothesis.
     from mcp_trio.oracle.fuzz._echo import Echo
     from mcp_trio.oracle.fuzz._probe import probe
-    from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
     from mcp_trio.oracle.fuzz.campaign._campaign import Campaign
     from mcp_trio.oracle.fuzz.classics import classic_cases
+    from mcp_trio.oracle.fuzz.draw._cases import CaseSource
+    from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 
     if stop.caught:
         return stop.exit_code

@@ -10,7 +10,7 @@ How the parts join, from the bottom up:
 - `_stdio`, `_http`: the targets `CommandTarget` and `UrlTarget`, which open such sessions.
 - `play`: `Player.play(case, session)` plays a case, and returns an `Outcome` with its faults.
 - `_probe`: `probe(target)` finds a target's revisions, and what it offers.
-- `_steps`: draws cases for these offers. Only it and the strategies need hypothesis.
+- `draw`: draws cases for these offers. Only it and the strategies need hypothesis.
 - `classics`: the cases that come before the drawn ones, in a table of kinds with their sources.
 - `_known_crashes`: crashes of SDKs that their later versions don't have.
 - `causes`: what a fault is about, by which two runs are compared (`_cause`), and what the user has

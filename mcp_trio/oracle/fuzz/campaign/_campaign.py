@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from mcp_trio.oracle.fuzz._case import Case, Outcome
     from mcp_trio.oracle.fuzz._echo import Echo
     from mcp_trio.oracle.fuzz._session import TargetFault, TargetSession
-    from mcp_trio.oracle.fuzz._steps import CaseChoices
     from mcp_trio.oracle.fuzz.causes._baseline import Baseline, IgnoredRow
+    from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
     from mcp_trio.oracle.fuzz.habits._table import Habit
     from mcp_trio.oracle.fuzz.habits._watch import ShownHabit
     from mcp_trio.oracle.fuzz.invariants._checks import Checks

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from mcp_trio.oracle.fuzz._case import Case, Outcome, Step
     from mcp_trio.oracle.fuzz._session import TargetFault
-    from mcp_trio.oracle.fuzz._steps import CaseChoices
     from mcp_trio.oracle.fuzz.causes._cause import Cause
+    from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
     from mcp_trio.oracle.fuzz.play._player import FreshPlays
 
 __all__ = ["MAX_HISTORY", "Examiner", "joined"]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from mcp_trio.oracle.fuzz._case import Case, Step
-    from mcp_trio.oracle.fuzz._steps import CaseChoices
+    from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 
 __all__ = ["LIST", "WAIT", "TargetFacts", "groups"]
 

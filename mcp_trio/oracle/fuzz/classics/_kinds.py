@@ -11,7 +11,7 @@ from ._table import CLASSIC_KINDS
 
 if TYPE_CHECKING:
     from mcp_trio.oracle.fuzz._case import Case
-    from mcp_trio.oracle.fuzz._steps import CaseChoices
+    from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 
 __all__ = ["classic_cases"]
 

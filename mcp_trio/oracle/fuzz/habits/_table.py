@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from mcp_core.trace import TraceLine
     from mcp_trio.oracle.fuzz._case import Step
-    from mcp_trio.oracle.fuzz._steps import OffersLike
+    from mcp_trio.oracle.fuzz.draw._choices import OffersLike
 
 __all__ = [
     "HABITS",

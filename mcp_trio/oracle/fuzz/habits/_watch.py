@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from mcp_trio.oracle.fuzz._case import Case, Step
     from mcp_trio.oracle.fuzz._session import TargetFault
-    from mcp_trio.oracle.fuzz._steps import CaseChoices, OffersLike
+    from mcp_trio.oracle.fuzz.draw._choices import CaseChoices, OffersLike
     from mcp_trio.oracle.fuzz.play._player import FreshPlays
 
     from ._table import Habit

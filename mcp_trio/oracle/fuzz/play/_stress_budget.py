@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["MAX_CONNECTIONS", "PROBE_TIMEOUT_FACTOR", "StressBudget"]
+__all__ = [
+    "MAX_CONNECTIONS",
+    "MAX_DEPTH",
+    "MAX_HEADERS",
+    "MAX_REQUESTS",
+    "PROBE_TIMEOUT_FACTOR",
+    "StressBudget",
+]
 
 # Connections of one case. Many systems allow a process 256 open files, and the server has as many.
 MAX_CONNECTIONS: Final = 200
 # Bytes of one case: four messages that are twice as large as the default limit of our own servers.
 MAX_BYTES: Final = 32 * 1024 * 1024
+MAX_REQUESTS: Final = 500  # requests of one step: judging their responses takes most of the time
+MAX_DEPTH: Final = 200_000
+MAX_HEADERS: Final = 20_000
 # The probe's timeout is multiplied by this: the server has much to do first.
 PROBE_TIMEOUT_FACTOR: Final = 3
 

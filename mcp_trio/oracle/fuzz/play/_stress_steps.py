@@ -27,7 +27,7 @@ from mcp_core import Role
 from mcp_core.trace import TraceLine
 from mcp_trio.oracle.fuzz._session import dialect_of
 
-from ._stress_budget import MAX_CONNECTIONS
+from ._stress_budget import MAX_CONNECTIONS, MAX_DEPTH, MAX_HEADERS, MAX_REQUESTS
 from ._waiting import wait_until
 
 if TYPE_CHECKING:
@@ -35,11 +35,8 @@ if TYPE_CHECKING:
 
     from ._play import Play
 
-__all__ = ["STRESS_STEPS", "draw_heavy", "draw_stress"]
+__all__ = ["STRESS_STEPS"]
 
-MAX_REQUESTS: Final = 500  # requests of one step: judging their responses takes most of the time
-MAX_DEPTH: Final = 200_000
-MAX_HEADERS: Final = 20_000
 SLOW_INTERVAL: Final = 0.0005  # seconds between two bytes of a request of about 600
 UNREAD_TIMEOUT: Final = 0.5  # seconds for which nothing is read
 UNREAD_CONNECTIONS: Final = 8
@@ -47,14 +44,6 @@ UNREAD_BUFFER: Final = 4_096  # bytes that the kernel takes for a client that do
 HOLD_TIMEOUT: Final = 5.0  # seconds for a step that opens connections
 
 _FILLER: Final = "mcp-trio-fuzz/filler"
-_MIB: Final = 1024 * 1024
-_SIZES: Final = (64 * 1024, _MIB, 4 * _MIB - 4_096, 4 * _MIB + 1, 8 * _MIB)
-_HEADER_SIZES: Final = (8_192, 16_384, 65_536, _MIB)
-_FEW: Final = (1, 2, 3, 4)
-_MANY: Final = (16, 64, MAX_CONNECTIONS)
-
-
-# -- Steps -----------------------------------------------------------------------------------------
 
 
 async def _large(play: Play, what: str, size: int) -> None:
@@ -243,52 +232,3 @@ def _listen_message(play: Play) -> dict[str, Any]:
 
 def _encoded(message: Mapping[str, Any]) -> bytes:
     return json.dumps(message, separators=(",", ":")).encode()
-
-
-# -- Drawing ---------------------------------------------------------------------------------------
-
-
-def draw_stress(below: Callable[[int], int], *, http: bool, modern: bool) -> list[tuple[Any, ...]]:
-    """Return a phrase of stress steps, without those of `draw_heavy`.
-
-    Args:
-        below: draws a number from 0 up to its argument.
-        http: whether steps for HTTP are drawn.
-        modern: whether the revision has no handshake.
-    """
-
-    def pick(items: tuple[Any, ...]) -> Any:
-        return items[below(len(items))]
-
-    kind = below(6 if http else 4)
-    if kind == 0:
-        return [("slow",)]
-    if kind == 1:
-        return [("unread", pick((50, 200, MAX_REQUESTS))), ("release",)]
-    if kind == 2:
-        method = "server/discover" if modern else "ping"
-        return [("burst", MAX_CONNECTIONS if http else MAX_REQUESTS, method, {})]
-    if kind == 3:
-        what = "listen" if modern else pick(("get", "session"))
-        return [("streams", what, pick(_MANY)), ("release",)]
-    if kind == 4:
-        what = pick(("header", "headers", "target", "announced"))
-        sizes = {"headers": (200, 2_000, MAX_HEADERS), "announced": (8 * _MIB, 2**40)}
-        return [("large", what, pick(sizes.get(what, _HEADER_SIZES))), *_end(below)]
-    if below(2):
-        return [("heads", pick(_MANY)), ("release",)]
-    halves = (("heads", 1), ("half",))
-    return [*(pick(halves) for _ in range(pick(_FEW))), *_end(below)]
-
-
-def draw_heavy(below: Callable[[int], int]) -> list[tuple[Any, ...]]:
-    """Return one step with a message that some servers don't read. See `draw_stress`."""
-    if below(2):
-        return [("large", "message", _SIZES[below(len(_SIZES))])]
-    how = ("array", "object")[below(2)]
-    return [("deep", how, (1_000, 20_000, MAX_DEPTH // 2)[below(3)])]
-
-
-def _end(below: Callable[[int], int]) -> list[tuple[Any, ...]]:
-    """Return the end of a phrase: a few connections may stay open until the end of the case."""
-    return [("release",)] if below(2) else []

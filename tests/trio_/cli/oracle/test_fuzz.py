@@ -18,8 +18,9 @@ from mcp_trio.cli import main
 from mcp_trio.cli.oracle import _fuzz
 from mcp_trio.oracle.fuzz._echo import Echo
 from mcp_trio.oracle.fuzz._probe import Offers
-from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
 from mcp_trio.oracle.fuzz.campaign import _campaign
+from mcp_trio.oracle.fuzz.draw._cases import CaseSource
+from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 from tests.trio_.oracle.fuzz.memory_target import (
     OLD,
     MemoryTarget,

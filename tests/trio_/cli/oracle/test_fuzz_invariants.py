@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from mcp_trio.oracle.fuzz._steps import CaseSource
+from mcp_trio.oracle.fuzz.draw._cases import CaseSource
 from mcp_trio.testing import find_faults
 from tests.trio_.cli.oracle import test_fuzz
 from tests.trio_.oracle.fuzz.memory_target import OLD, MemoryTarget

@@ -13,9 +13,10 @@ from mcp_core import ConnectFailed
 from mcp_core.trace import TraceLine
 from mcp_trio.oracle.fuzz._probe import Offers, probe
 from mcp_trio.oracle.fuzz._session import TargetFault, new_header
-from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
 from mcp_trio.oracle.fuzz.client._client_session import ClientSession
 from mcp_trio.oracle.fuzz.client._script import PUSHES
+from mcp_trio.oracle.fuzz.draw._cases import CaseSource
+from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 from mcp_trio.oracle.fuzz.play._player import Player, play_case
 from tests.core.trace.judge.test_any_json import METHODS, PARAMS, RESULTS, VALUES, with_members
 

@@ -19,9 +19,10 @@ from mcp_trio.oracle.fuzz import _report
 from mcp_trio.oracle.fuzz._http import UrlTarget
 from mcp_trio.oracle.fuzz._probe import may_call_by_hint, probe
 from mcp_trio.oracle.fuzz._stdio import CommandTarget
-from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
 from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
 from mcp_trio.oracle.fuzz.campaign._findings import FuzzFinding
+from mcp_trio.oracle.fuzz.draw._cases import CaseSource
+from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 from mcp_trio.testing import find_faults
 from tests.fuzz_targets.faults import FAULTS
 from tests.harness.world.threaded_http import threaded_http_server

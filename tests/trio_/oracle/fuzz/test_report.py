@@ -23,9 +23,9 @@ from mcp_trio.oracle.fuzz._report import (
     write_findings,
 )
 from mcp_trio.oracle.fuzz._session import TargetFault
-from mcp_trio.oracle.fuzz._steps import CaseChoices
 from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
 from mcp_trio.oracle.fuzz.campaign._findings import FuzzFinding
+from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 from tests.testing.hostile.threads import in_thread
 
 from .memory_target import (

@@ -9,8 +9,8 @@ import trio
 
 from mcp_trio.oracle.fuzz._http import UrlTarget
 from mcp_trio.oracle.fuzz._probe import Offers
-from mcp_trio.oracle.fuzz._steps import CaseChoices
 from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
+from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 from tests.trio_.oracle.fuzz.memory_http import HttpResponse, MemoryHttpServer, response_to
 from tests.trio_.oracle.fuzz.memory_target import NEW, OLD
 

@@ -13,11 +13,12 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from mcp_core import ConnectFailed
 from mcp_trio.oracle.fuzz._probe import Offers
 from mcp_trio.oracle.fuzz._session import TargetFault
-from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
 from mcp_trio.oracle.fuzz.campaign._agenda import MAX_TRIES, MAX_WAITING, Agenda, Sighting
 from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions, Turns
 from mcp_trio.oracle.fuzz.campaign._feed import BATCH, FIRST_BATCHES, CaseFeed, GuiltySteps, lag_of
 from mcp_trio.oracle.fuzz.campaign._findings import MAX_PER_ROW, Findings, FuzzFinding, HeldFinding
+from mcp_trio.oracle.fuzz.draw._cases import CaseSource
+from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 from tests.trio_.oracle.fuzz.memory_target import (
     NEW,
     OLD,

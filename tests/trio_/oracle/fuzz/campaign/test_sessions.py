@@ -15,10 +15,11 @@ from mcp_trio.oracle.fuzz._damage import has_damage
 from mcp_trio.oracle.fuzz._http import UrlTarget
 from mcp_trio.oracle.fuzz._probe import Offers
 from mcp_trio.oracle.fuzz._session import read_plain_request
-from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
 from mcp_trio.oracle.fuzz.campaign import _campaign
 from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
 from mcp_trio.oracle.fuzz.campaign._sessions import MAX_WAIT, CaseGroup, SessionPool, group_of
+from mcp_trio.oracle.fuzz.draw._cases import CaseSource
+from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 from mcp_trio.oracle.fuzz.play._player import Player
 from tests.trio_.oracle.fuzz.memory_http import MemoryHttpServer, response_to
 from tests.trio_.oracle.fuzz.memory_target import (

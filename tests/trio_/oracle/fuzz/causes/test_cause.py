@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from mcp_trio.oracle.fuzz._probe import Offers
 from mcp_trio.oracle.fuzz._session import TargetFault
-from mcp_trio.oracle.fuzz._steps import CaseChoices, cases
 from mcp_trio.oracle.fuzz.causes._cause import (
     ANY,
     Cause,
@@ -23,6 +22,8 @@ from mcp_trio.oracle.fuzz.causes._cause import (
     shows_all,
     smallest_cause,
 )
+from mcp_trio.oracle.fuzz.draw._cases import cases
+from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 from tests.levels import fewer_examples
 from tests.trio_.oracle.fuzz.memory_target import NEW, OLD
 

@@ -14,10 +14,11 @@ from mcp_core import ALL, DIALECTS
 from mcp_trio.oracle.fuzz._call_guard import UNKNOWN_TOOLS, CallGuard
 from mcp_trio.oracle.fuzz._case import decode_case, encode_case
 from mcp_trio.oracle.fuzz._probe import Offers
-from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
 from mcp_trio.oracle.fuzz.classics import CLASSIC_KINDS, classic_cases
 from mcp_trio.oracle.fuzz.classics._facts import TargetFacts
 from mcp_trio.oracle.fuzz.classics._values import IDS, LINES, uris_like
+from mcp_trio.oracle.fuzz.draw._cases import CaseSource
+from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 from mcp_trio.oracle.fuzz.play._step_table import STEP_NAMES
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from mcp_trio.oracle.fuzz._probe import Offers, probe
 from mcp_trio.oracle.fuzz._report import junit_report, report_document
 from mcp_trio.oracle.fuzz._session import TargetFault
 from mcp_trio.oracle.fuzz._stdio import CommandTarget
-from mcp_trio.oracle.fuzz._steps import CaseChoices
 from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
 from mcp_trio.oracle.fuzz.causes._baseline import IgnoredRow
+from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 from mcp_trio.oracle.fuzz.habits._sdk_marks import (
     PYTHON_1,
     PYTHON_2,

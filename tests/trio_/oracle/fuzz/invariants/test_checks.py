@@ -14,9 +14,9 @@ from trio.testing import MockClock
 
 from mcp_trio.oracle.fuzz._case import on_client
 from mcp_trio.oracle.fuzz._probe import Offers
-from mcp_trio.oracle.fuzz._steps import CaseChoices
 from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
 from mcp_trio.oracle.fuzz.causes._cause import Cause
+from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 from mcp_trio.oracle.fuzz.invariants import _checks
 from mcp_trio.oracle.fuzz.invariants._tool_schemas import ToolSchemas
 from mcp_trio.oracle.fuzz.play._player import Player

@@ -9,10 +9,11 @@ import pytest
 
 pytest.importorskip("hypothesis")
 
-from mcp_trio.oracle.fuzz import _steps
 from mcp_trio.oracle.fuzz._probe import Offers
-from mcp_trio.oracle.fuzz._steps import CaseChoices, CaseSource
 from mcp_trio.oracle.fuzz.campaign._shrink import _simpler_steps
+from mcp_trio.oracle.fuzz.draw import _calls, _phrases
+from mcp_trio.oracle.fuzz.draw._cases import CaseSource
+from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 from mcp_trio.oracle.fuzz.invariants._load import load_invariants
 from mcp_trio.oracle.fuzz.invariants._stored import needed_names
 from tests.trio_.oracle.fuzz.memory_target import NEW, OLD
@@ -92,7 +93,7 @@ def test_call_that_is_wrong_on_purpose_gets_no_value(
 ) -> None:
     """Its error says nothing about the value, but a check of errors would take it for one."""
     for name in ("_phrases", "_damaging_phrases"):
-        monkeypatch.setattr(_steps, name, lambda *_: [_steps._nearly_valid_call])
+        monkeypatch.setattr(_phrases, name, lambda *_: [_calls.nearly_valid])
     steps = [step for case in drawn(tmp_path) for step in case]
     assert {step[0] for step in steps} >= {"open", "call"}
     assert "hand" not in {step[0] for step in steps}

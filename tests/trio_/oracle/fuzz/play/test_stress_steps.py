@@ -13,13 +13,14 @@ import trio
 from mcp_core import ALL
 from mcp_trio.oracle.fuzz._case import encode_case
 from mcp_trio.oracle.fuzz._damage import has_damage
-from mcp_trio.oracle.fuzz.play._stress_budget import MAX_BYTES, MAX_CONNECTIONS, StressBudget
-from mcp_trio.oracle.fuzz.play._stress_steps import (
+from mcp_trio.oracle.fuzz.draw._stress import draw_heavy, draw_stress
+from mcp_trio.oracle.fuzz.play._stress_budget import (
+    MAX_BYTES,
+    MAX_CONNECTIONS,
     MAX_REQUESTS,
-    STRESS_STEPS,
-    draw_heavy,
-    draw_stress,
+    StressBudget,
 )
+from mcp_trio.oracle.fuzz.play._stress_steps import STRESS_STEPS
 from mcp_trio.testing import find_faults
 from tests.trio_.oracle.fuzz.targets import BROKEN, small_server
 

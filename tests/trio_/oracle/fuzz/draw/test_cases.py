@@ -13,14 +13,10 @@ from mcp_core import ALL
 from mcp_trio.oracle.fuzz._case import Case, check_clients, client_of, encode_case, own_step
 from mcp_trio.oracle.fuzz._damage import has_damage
 from mcp_trio.oracle.fuzz._probe import Offers, may_call_by_hint
-from mcp_trio.oracle.fuzz._steps import (
-    MARKS,
-    OPENINGS,
-    CaseChoices,
-    CaseSource,
-    _is_doubtful,
-    _text_arguments,
-)
+from mcp_trio.oracle.fuzz.draw._cases import OPENINGS, CaseSource
+from mcp_trio.oracle.fuzz.draw._choices import CaseChoices, _text_arguments
+from mcp_trio.oracle.fuzz.draw._damaging import _is_doubtful
+from mcp_trio.oracle.fuzz.draw._second_client import MARKS
 from mcp_trio.oracle.fuzz.play._step_table import STEP_NAMES
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
