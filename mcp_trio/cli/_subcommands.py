@@ -55,7 +55,9 @@ SUBCOMMANDS: Final = {
     "check": Subcommand(
         "judge a recorded conversation by the rules of the specification", "oracle._check_options"
     ),
-    "fuzz": Subcommand("draw conversations with a server, and judge what it does", "oracle._fuzz"),
+    "fuzz": Subcommand(
+        "draw conversations with a server, and judge what it does", "oracle.fuzz._fuzz"
+    ),
     "bench": Subcommand("measure how fast servers respond, and compare them", "oracle._bench"),
     "proxy": Subcommand(
         "record and judge what passes between a client and a server", "oracle._proxy"

@@ -12,7 +12,8 @@ import trio
 from trio.testing import MockClock
 
 from mcp_core.trace import ROWS, TraceLine
-from mcp_trio.cli.oracle._fuzz import FuzzOptions, status_of
+from mcp_trio.cli.oracle.fuzz._options import FuzzOptions
+from mcp_trio.cli.oracle.fuzz._run import status_of
 from mcp_trio.oracle.fuzz._call_guard import UNKNOWN_URI
 from mcp_trio.oracle.fuzz._known_crashes import find_known_crash
 from mcp_trio.oracle.fuzz._probe import Offers, probe

@@ -15,7 +15,10 @@ from trio.testing import MockClock
 
 from mcp_core import ConnectFailed
 from mcp_trio.cli import main
-from mcp_trio.cli.oracle import _fuzz
+from mcp_trio.cli.oracle.fuzz import _fuzz
+from mcp_trio.cli.oracle.fuzz._display import _progress_text
+from mcp_trio.cli.oracle.fuzz._options import FuzzOptions
+from mcp_trio.cli.oracle.fuzz._run import begin_junit, status_of
 from mcp_trio.oracle.fuzz._echo import Echo
 from mcp_trio.oracle.fuzz._probe import Offers
 from mcp_trio.oracle.fuzz.campaign import _campaign
@@ -440,8 +443,8 @@ def test_junit_report_to_a_pipe_is_not_begun(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    options = _fuzz.FuzzOptions(output=tmp_path, seconds=1, cases=1, seed=1, era="both", junit=pipe)
-    _fuzz.begin_junit(options, ("server",), ())
+    options = FuzzOptions(output=tmp_path, seconds=1, cases=1, seed=1, era="both", junit=pipe)
+    begin_junit(options, ("server",), ())
     assert os.read(reader, 1) == b""
     os.close(reader)
 
@@ -544,7 +547,7 @@ def test_progress_shows_drawing_and_examining_apart() -> None:
 
     class Watched(MemoryTarget):
         async def open(self, *, keep: bool = False) -> Any:
-            shown.append(_fuzz._progress_text(campaign))
+            shown.append(_progress_text(campaign))
             return await super().open(keep=keep)
 
     choices = CaseChoices(Offers(revisions=[OLD]), ())
@@ -559,7 +562,7 @@ def test_progress_shows_drawing_and_examining_apart() -> None:
 def test_progress_with_escapes_of_the_peer_is_escaped() -> None:
     campaign = played(MemoryTarget(CORRECT))
     campaign._activities.append("confirming RPC-1 \x1b]0;title\x07\x1b[2J")
-    text = _fuzz._progress_text(campaign)
+    text = _progress_text(campaign)
     assert "confirming RPC-1" in text
     assert text.isprintable()
 
@@ -775,10 +778,10 @@ def test_fuzz_of_server_that_is_gone_leaves_no_clean_report(fuzz: Fuzz) -> None:
 def test_fuzz_of_url_that_does_not_answer_any_more_is_not_clean(
     tmp_path: Path, server: Any, status: int
 ) -> None:
-    options = _fuzz.FuzzOptions(output=tmp_path, seconds=None, cases=1, seed=1, era="both")
+    options = FuzzOptions(output=tmp_path, seconds=None, cases=1, seed=1, era="both")
     campaign = played(MemoryTarget(server), [tuple(step) for step in PING], shrinks=False)
     campaign.is_away = True
-    assert _fuzz.status_of(campaign, options) == status
+    assert status_of(campaign, options) == status
     assert campaign.incomplete
 
 

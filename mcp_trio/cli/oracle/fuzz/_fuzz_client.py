@@ -19,9 +19,22 @@ from mcp_trio.cli._errors import INTERRUPTED, CliError
 from mcp_trio.cli._parser import new_parser
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._target import read_environment
-from mcp_trio.cli.oracle import _fuzz as servers
 from mcp_trio.recording._open import open_recorder
 from mcp_trio.streams._stdio import stop_on_signals
+
+from ._accepted import show_accepted
+from ._display import Display
+from ._options import add_run_options, run_options
+from ._run import (
+    STOP_TIME,
+    begin_junit,
+    campaign_options,
+    mark_interrupted,
+    no_conversation,
+    run_shown,
+    status_of,
+    write,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,6 +42,8 @@ if TYPE_CHECKING:
     from mcp_core.adapters import Recording
     from mcp_trio.oracle.fuzz.campaign._campaign import Campaign
     from mcp_trio.streams._stdio import StopSignal
+
+    from ._options import FuzzOptions
 
 __all__ = ["parse"]
 
@@ -65,7 +80,7 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
     parser = new_parser("fuzz", usage=_USAGE, description=_DESCRIPTION, epilog=_EPILOG)
     add = parser.add_argument
     add("--client", action="store_true", help="COMMAND is a client")
-    servers.add_run_options(parser)
+    add_run_options(parser)
     add("command", nargs="*", metavar="COMMAND", help="starts the client, after --")
     options = list(words)
     command: list[str] = []
@@ -79,25 +94,25 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
             " `mcp-trio fuzz --client -- mcp-trio inspect -- {server}`"
         )
     recording = read_recording(parser, found, Screen(sys.stderr).write_line)
-    return partial(trio.run, _run, command, found, servers.run_options(found), recording)
+    return partial(trio.run, _run, command, found, run_options(found), recording)
 
 
 async def _run(
     command: list[str],
     found: argparse.Namespace,
-    options: servers.FuzzOptions,
+    options: FuzzOptions,
     recording: Recording | None,
 ) -> int:
     scope = trio.CancelScope()
     # Before the imports, which take a second: a signal meanwhile is an orderly stop, too.
-    with stop_on_signals(scope.cancel, patience=servers.STOP_TIME) as stop:
+    with stop_on_signals(scope.cancel, patience=STOP_TIME) as stop:
         return await _run_campaign(command, found, options, recording, scope, stop)
 
 
 async def _run_campaign(
     command: list[str],
     found: argparse.Namespace,
-    options: servers.FuzzOptions,
+    options: FuzzOptions,
     recording: Recording | None,
     scope: trio.CancelScope,
     stop: StopSignal,
@@ -111,8 +126,8 @@ async def _run_campaign(
         return stop.exit_code
     began = trio.current_time()
     stderr, stdout = Screen(sys.stderr), Screen(sys.stdout)
-    servers.begin_junit(options, command, launch_secrets(command))
-    limits = servers.campaign_options(options, is_command=True)
+    begin_junit(options, command, launch_secrets(command))
+    limits = campaign_options(options, is_command=True)
     more: dict[str, Any] = {
         "env": dict(read_environment(found, tuple(command), "")),
         "inherit_env": found.inherit_env,
@@ -129,16 +144,16 @@ async def _run_campaign(
             try:
                 offers = await probe_client(target, options.revisions, options.response_timeout)
             except ConnectFailed as exc:
-                raise servers.no_conversation(target, exc, options) from exc
+                raise no_conversation(target, exc, options) from exc
             stderr.write_line(
                 f"{offers.name or 'a client without a name'}, {', '.join(offers.revisions)};"
                 f" {offers.requests + 1} requests; seed {options.seed}"
             )
-            servers.show_accepted(stderr, limits, ClientCampaign.side, offers.name)
+            show_accepted(stderr, limits, ClientCampaign.side, offers.name)
             echo = Echo()
             await echo.begin()
             choices = ScriptChoices(offers, http=target.way == "http")
-            display = servers.Display(stderr, stdout, as_json=options.as_json)
+            display = Display(stderr, stdout, as_json=options.as_json)
             campaign = ClientCampaign(
                 target,
                 ScriptSource(choices, options.seed),
@@ -147,10 +162,10 @@ async def _run_campaign(
                 echo=echo,
                 on_finding=display.show_finding,
             )
-            await servers.run_shown(campaign, display, options.output)
+            await run_shown(campaign, display, options.output)
     if campaign is None:
         return stop.exit_code or INTERRUPTED
     if stop.caught:
-        servers.mark_interrupted(campaign, options)
-    servers.write(options, campaign, offers, stdout, stderr)
-    return stop.exit_code if stop.caught else servers.status_of(campaign, options)
+        mark_interrupted(campaign, options)
+    write(options, campaign, offers, stdout, stderr)
+    return stop.exit_code if stop.caught else status_of(campaign, options)

@@ -11,7 +11,7 @@ import pytest
 
 from mcp_trio.oracle.fuzz.draw._cases import CaseSource
 from mcp_trio.testing import find_faults
-from tests.trio_.cli.oracle import test_fuzz
+from tests.trio_.cli.oracle.fuzz import test_fuzz
 from tests.trio_.oracle.fuzz.memory_target import OLD, MemoryTarget
 from tests.trio_.oracle.fuzz.notes_server import (
     CAN_BE_READ,
