@@ -12,7 +12,7 @@
 # `gc=False` is set only on Structs that cannot hold a container, since these cannot be part of a
 # reference cycle.
 
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import UNSET, Struct, field
 
@@ -22,22 +22,11 @@ RequestId: TypeAlias = int | str
 # What names a request in its progress notifications; chosen by its sender.
 ProgressToken: TypeAlias = int | str
 Cursor: TypeAlias = str
-# The severity of a log message (RFC 5424).
+# The severity of a log message, from the least to the most severe (RFC 5424).
 LoggingLevel: TypeAlias = Literal[
     "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"
 ]
-
-# From the least to the most severe, as in RFC 5424.
-LOGGING_LEVELS: Final[tuple[LoggingLevel, ...]] = (
-    "debug",
-    "info",
-    "notice",
-    "warning",
-    "error",
-    "critical",
-    "alert",
-    "emergency",
-)
+LOGGING_LEVELS: Final[tuple[LoggingLevel, ...]] = get_args(LoggingLevel)
 
 # Keys that MCP defines inside `_meta`. A request's keys are fields of `RequestMeta`.
 META_SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"

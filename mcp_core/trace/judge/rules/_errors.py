@@ -14,11 +14,12 @@ from mcp_core.trace.judge._message import TASKS_EXTENSION
 from mcp_core.trace.judge._methods import KNOWN_METHODS
 from mcp_core.trace.judge._revisions import is_stateful
 from mcp_core.trace.judge._sides import CLIENT, SERVER
+from mcp_core.types import LOGGING_LEVELS
 
 from ._features import compile_schema, is_complete, objects
 from ._lifecycle import declares, names_two_versions
 from ._registry import RuleFailure, rule
-from ._utilities import LEVELS, LISTS
+from ._utilities import LISTS
 from ._values import show, show_violation
 
 if TYPE_CHECKING:
@@ -283,7 +284,7 @@ def unknown_prompt_is_invalid_params(message: SeenMessage, state: ConversationSt
 @rule("LOG-5", on="error", sender=SERVER, methods=("logging/setLevel",), needs_history=True)
 def unknown_level_is_invalid_params(message: SeenMessage, state: ConversationState) -> Outcome:
     level = message.request.params.get("level") if message.request is not None else None
-    if not isinstance(level, str) or level in LEVELS:
+    if not isinstance(level, str) or level in LOGGING_LEVELS:
         return None
     declared = state.negotiation.capabilities(SERVER, message)
     if declared is None or not declares(declared, ("logging",)):

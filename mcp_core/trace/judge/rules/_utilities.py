@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from mcp_core.trace._ids import id_key, text_key
 from mcp_core.trace._members import META, lookup
 from mcp_core.trace.judge._sides import CLIENT, SERVER, other_side
+from mcp_core.types import LOGGING_LEVELS
 
 from ._registry import RuleFailure, rule
 from ._values import show
@@ -17,17 +18,6 @@ if TYPE_CHECKING:
 
     from ._registry import Outcome
 
-# From the least important to the most.
-LEVELS: Final = (
-    "debug",
-    "info",
-    "notice",
-    "warning",
-    "error",
-    "critical",
-    "alert",
-    "emergency",
-)
 _LOG_LEVEL: Final = META + "logLevel"
 CACHEABLE: Final = (
     "server/discover",
@@ -277,13 +267,15 @@ def server_sends_progress(message: SeenMessage, state: ConversationState) -> Out
 )
 def level_is_respected(message: SeenMessage, state: ConversationState) -> Outcome:
     level = message.params.get("level")
-    if state.log_level is None or level not in LEVELS or state.log_level[0] not in LEVELS:
+    if state.log_level is None:
+        return None
+    wanted, line = state.log_level
+    if level not in LOGGING_LEVELS or wanted not in LOGGING_LEVELS:
         return None
     if any(
         request.method == "logging/setLevel" for request in state.requests.open[CLIENT].values()
     ):
         return None  # the level may be changing
-    wanted, line = state.log_level
     if not state.is_ordered:
         # A message on the stream of a request that was sent once the level was set.
         exchange = state.http.exchange
@@ -291,7 +283,7 @@ def level_is_respected(message: SeenMessage, state: ConversationState) -> Outcom
             return None
         if not state.http.is_in_session:
             return None
-    return LEVELS.index(level) >= LEVELS.index(wanted) or RuleFailure(
+    return LOGGING_LEVELS.index(level) >= LOGGING_LEVELS.index(wanted) or RuleFailure(
         f"a message of level {level} after the level {wanted} was set", (line,)
     )
 
@@ -300,7 +292,7 @@ def level_is_respected(message: SeenMessage, state: ConversationState) -> Outcom
 def unknown_level_is_rejected(message: SeenMessage, state: ConversationState) -> Outcome:
     assert message.request is not None
     level = message.request.params.get("level")
-    if not isinstance(level, str) or level in LEVELS:
+    if not isinstance(level, str) or level in LOGGING_LEVELS:
         return None
     return RuleFailure(f"the unknown level {show(level)} is accepted", (message.request.line,))
 
@@ -334,7 +326,7 @@ def unknown_requested_level_is_rejected(message: SeenMessage, state: Conversatio
     if message.request is None or _LOG_LEVEL not in message.request.meta:
         return None
     level = message.request.meta[_LOG_LEVEL]
-    if level in LEVELS or level is None:  # some readers take null for an absent member
+    if level in LOGGING_LEVELS or level is None:  # some readers take null for an absent member
         return None
     if message.result is None:
         return True if message.code == -32602 else None

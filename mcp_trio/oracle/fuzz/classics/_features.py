@@ -7,12 +7,13 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import DIALECTS
+from mcp_core.types import LOGGING_LEVELS
 from mcp_trio.oracle.fuzz._case import AFTER_CANCEL, UNSUPPORTED_TASK
 from mcp_trio.oracle.fuzz._session import META
 
 from ._facts import LIST, WAIT, call, each_after, groups, opened, request
 from ._table import kind
-from ._values import CURSORS, LEVELS, NAMES, uris_like
+from ._values import CURSORS, NAMES, uris_like
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -242,7 +243,7 @@ def _levels(facts: TargetFacts) -> Iterator[Case]:
     wrong = ("", "loud", "INFO", "__proto__", 3, None)
     if revision and facts.serves(revision, "logging/setLevel"):
         # Without calls first: a call that isn't answered may take its time.
-        steps = [request("logging/setLevel", {"level": each}) for each in LEVELS]
+        steps = [request("logging/setLevel", {"level": each}) for each in LOGGING_LEVELS]
         yield opened(revision, *each_after(steps, WAIT), LIST, WAIT)
         for levels in (("emergency", "debug"), ("error", "info")):
             steps = [request("logging/setLevel", {"level": each}) for each in levels]
@@ -251,6 +252,7 @@ def _levels(facts: TargetFacts) -> Iterator[Case]:
         yield opened(revision, *each_after(steps, WAIT))
     revision = facts.of_requests()
     if revision:
+        pairs = itertools.product(facts.tools, LOGGING_LEVELS[::3])
         steps = [
             request(
                 "tools/call",
@@ -260,7 +262,7 @@ def _levels(facts: TargetFacts) -> Iterator[Case]:
                     "_meta": {META + "logLevel": level, "progressToken": f"level-{place}"},
                 },
             )
-            for place, (tool, level) in enumerate(itertools.product(facts.tools, LEVELS[::3]))
+            for place, (tool, level) in enumerate(pairs)
         ]
         for group in groups(steps, _MAX_CALLS):
             yield opened(revision, *group, WAIT)

@@ -12,7 +12,6 @@ __all__ = [
     "CURSORS",
     "DEEP",
     "IDS",
-    "LEVELS",
     "LINES",
     "LONG_TEXTS",
     "METHODS",
@@ -62,16 +61,6 @@ METHODS: Final = (
     *PROTOTYPE_NAMES,
 )
 CURSORS: Final = ("", " ", "0", "-1", "null", "__proto__", "%00", "x" * 5_000)
-LEVELS: Final = (
-    "debug",
-    "info",
-    "notice",
-    "warning",
-    "error",
-    "critical",
-    "alert",
-    "emergency",
-)
 DEEP: Final[Any] = json.loads("[" * 100 + "]" * 100)  # below the limits of most parsers, not all
 
 
