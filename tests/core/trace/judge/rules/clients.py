@@ -250,98 +250,93 @@ def two_tasks_e(first: str, other: str, headers: Headers) -> list[Sent]:
     return [*one, *second(*two)]
 
 
+# For SHL-23 and SHL-24: a server that serves a request without a session breaks these, too.
+WITHOUT_SESSION: Final = ("SHL-22", "HTTP-8")
+ENDED: Final = [*START, sent(4, None, IN, "DELETE"), got(4, 204), *listed(5, IN, 404)]
+
+
+def together(
+    row: str,
+    fails: list[Sent],
+    passes: list[Sent],
+    none: list[Sent],
+    revision: str = "2025-11-25",
+    **more: Any,
+) -> Case:
+    """Return a case of two clients, whose conversations have beginnings of their own."""
+    return case(row, revision, fails, passes, none, start=None, **more)
+
+
 CASES: Final[list[Case]] = [
     # One session for two clients
-    case("SHL-21", "2025-11-25", [*START, *opened(SESSION)], TWO, [], start=None),
-    case(
-        "SHL-21",
-        "2025-11-25",
-        [*START, *opened(SESSION, TOKEN)],  # it can be one client
-        TWO,
-        [],
-        start=None,
-        is_certain=False,
-    ),
-    case(
-        "SHL-21",
-        "2025-11-25",
-        [*START, sent(3, None, IN, "DELETE"), got(3, 204), *opened(SESSION)],
-        TWO,
-        [],
-        start=None,
-        is_certain=False,
+    together("SHL-21", [*START, *opened(SESSION)], TWO, []),
+    # It can be one client
+    *(
+        together("SHL-21", fails, TWO, [], is_certain=False)
+        for fails in (
+            [*START, *opened(SESSION, TOKEN)],
+            [*START, sent(3, None, IN, "DELETE"), got(3, 204), *opened(SESSION)],
+        )
     ),
     # A request without a session, and one with a session that isn't there
-    case(
-        "SHL-23",
-        "2025-11-25",
-        [*TWO, *listed(3, VERSION), *END_OTHER, *listed(4, VERSION, 400, 3)],
-        [*TWO, *listed(3, VERSION, 400), *listed(4, VERSION, 400, 3)],
-        SERVED,
-        start=None,
-        allowed=("SHL-22", "HTTP-8"),
-        pass_allowed=("SHL-22", "HTTP-8"),
+    *(
+        together(
+            "SHL-23",
+            [*TWO, *fails],
+            [*TWO, *listed(3, VERSION, 400), *passes],
+            none,
+            allowed=WITHOUT_SESSION,
+            pass_allowed=WITHOUT_SESSION,
+            is_certain=is_certain,
+        )
+        for fails, passes, none, is_certain in (
+            (
+                [*listed(3, VERSION), *END_OTHER, *listed(4, VERSION, 400, 3)],
+                listed(4, VERSION, 400, 3),
+                SERVED,
+                True,
+            ),
+            (
+                [*listed(3, VERSION, 400), *listed(4, VERSION, 200, 3)],
+                listed(4, VERSION, 400, 3),
+                [*START, *listed(3, IN)],
+                True,
+            ),
+            # The server can find the session by the token.
+            (
+                [*listed(3, {**VERSION, **TOKEN}), *listed(4, {**VERSION, **TOKEN}, 400, 3)],
+                [],
+                SERVED,
+                False,
+            ),
+        )
     ),
-    case(
-        "SHL-23",
-        "2025-11-25",
-        [*TWO, *listed(3, VERSION, 400), *listed(4, VERSION, 200, 3)],
-        [*TWO, *listed(3, VERSION, 400), *listed(4, VERSION, 400, 3)],
-        [*START, *listed(3, IN)],
-        start=None,
-        allowed=("SHL-22", "HTTP-8"),
-        pass_allowed=("SHL-22", "HTTP-8"),
-    ),
-    case(
-        "SHL-23",
-        "2025-11-25",
-        # The server can find the session by the token.
-        [*TWO, *listed(3, {**VERSION, **TOKEN}), *listed(4, {**VERSION, **TOKEN}, 400, 3)],
-        [*TWO, *listed(3, VERSION, 400)],
-        SERVED,
-        start=None,
-        is_certain=False,
-        allowed=("SHL-22", "HTTP-8"),
-        pass_allowed=("SHL-22", "HTTP-8"),
-    ),
-    case(
+    together(
         "SHL-24",
-        "2025-11-25",
         [*START, *listed(3, MADE_UP, 404), *listed(4, MADE_UP, 200, 3)],
-        [*START, sent(4, None, IN, "DELETE"), got(4, 204), *listed(5, IN, 404)],
+        ENDED,
         SERVED,
-        start=None,
-        allowed=("SHL-22", "SHL-25", "HTTP-8"),
+        allowed=("SHL-25", *WITHOUT_SESSION),
         pass_allowed=("HTTP-8",),
     ),
-    case(
+    together(
         "SHL-24",
-        "2025-11-25",
         [*TWO, *END_OTHER, *listed(3, IN, 404)],
-        [*START, sent(4, None, IN, "DELETE"), got(4, 204), *listed(5, IN, 404)],
+        ENDED,
         [*TWO, *END_OTHER, *listed(3, IN)],
-        start=None,
         is_certain=False,
         allowed=("HTTP-8",),
     ),
     # Results
-    case("RPC-7", "2025-11-25", mixed(READ_ONLY), UNMIXED, [], start=None),
-    case("RPC-7", "2025-11-25", mixed_later(), UNMIXED, [], start=None),
+    together("RPC-7", mixed(READ_ONLY), UNMIXED, []),
+    together("RPC-7", mixed_later(), UNMIXED, []),
     # The call may have stored its text
-    case("RPC-7", "2025-11-25", mixed(TOOL), UNMIXED, [], start=None, is_certain=False),
+    together("RPC-7", mixed(TOOL), UNMIXED, [], is_certain=False),
     # Messages that the client didn't ask for
-    case("LOG-3", "2025-11-25", logged(), logged(*set_again("info")), SERVED, start=None),
-    case(
-        "RES-5",
-        "2025-11-25",
-        updated(),
-        updated(*SUBSCRIBE),
-        SERVED,
-        start=None,
-    ),
-    case(
+    together("LOG-3", logged(), logged(*set_again("info")), SERVED),
+    together("RES-5", updated(), updated(*SUBSCRIBE), SERVED),
+    together(
         "SHL-19",
-        "2025-11-25",
         resumed("a-1", "a-2"),
         [
             *START,
@@ -353,43 +348,28 @@ CASES: Final[list[Case]] = [
             event(5, notify("x"), "a-1"),
         ],
         SERVED,
-        start=None,
         allowed=("SHL-18", "RPC-7"),
     ),
     # The server can have tasks of each session, or of each user.
-    case(
-        "TSK-10",
-        "2025-11-25",
-        two_tasks(LONG, LONG, {}),
-        two_tasks(LONG, LONGER, {}),
-        SERVED,
-        start=None,
-        is_certain=False,
+    *(
+        together(
+            "TSK-10",
+            two_tasks(LONG, LONG, headers),
+            two_tasks(LONG, LONGER, headers),
+            SERVED,
+            is_certain=False,
+        )
+        for headers in ({}, TOKEN)
     ),
-    case(
-        "TX-23",
-        "2026-07-28",
-        two_tasks_e(LONG, LONG, {}),
-        two_tasks_e(LONG, LONGER, {}),
-        SERVED_E,
-        start=None,
-    ),
-    case(
-        "TX-23",
-        "2026-07-28",
-        two_tasks_e(LONG, LONG, TOKEN),
-        two_tasks_e(LONG, LONGER, TOKEN),
-        SERVED_E,
-        start=None,
-        is_certain=False,
-    ),
-    case(
-        "TSK-10",
-        "2025-11-25",
-        two_tasks(LONG, LONG, TOKEN),
-        two_tasks(LONG, LONGER, TOKEN),
-        SERVED,
-        start=None,
-        is_certain=False,
+    *(
+        together(
+            "TX-23",
+            two_tasks_e(LONG, LONG, headers),
+            two_tasks_e(LONG, LONGER, headers),
+            SERVED_E,
+            "2026-07-28",
+            is_certain=is_certain,
+        )
+        for headers, is_certain in (({}, True), (TOKEN, False))
     ),
 ]
