@@ -22,6 +22,7 @@ from mcp_core import (
     RemoteProtocolError,
 )
 from mcp_trio._nursery import open_quiet_nursery
+from mcp_trio.oracle.bench._nursery_load import NurseryLoad
 from mcp_trio.oracle.bench._schedule import OpenLoop
 from mcp_trio.oracle.bench._tally import KnownResponses, Tally
 from mcp_trio.oracle.bench._turn import TargetGone
@@ -50,7 +51,7 @@ class CallFailed(McpTrioError):
     """A call failed. The text is the cause, as `BenchTurn.errors` counts it."""
 
 
-class CoroutineLoad(ABC):
+class CoroutineLoad(NurseryLoad, ABC):
     """Measures calls that are coroutines.
 
     Args:
@@ -62,7 +63,6 @@ class CoroutineLoad(ABC):
         self._meter = meter
         self.timeout = timeout
         self._known = KnownResponses()
-        self._measured: tuple[Tally, trio.CancelScope] | None = None
 
     async def turn(self, work: Work, pace: Pace, seconds: float) -> BenchTurn:
         """Call for `seconds`, wait for the last responses, and return what was measured.
@@ -94,15 +94,6 @@ class CoroutineLoad(ABC):
         if gone is not None:
             raise TargetGone(str(gone), status=gone.status, stderr=gone.stderr, turn=turn)
         return turn
-
-    def cut(self) -> bool:
-        """End the turn now. Return False if none is being measured."""
-        if self._measured is None:
-            return False
-        tally, scope = self._measured
-        tally.is_cut = True
-        scope.cancel()
-        return True
 
     @abstractmethod
     async def open_callers(self, count: int) -> None:

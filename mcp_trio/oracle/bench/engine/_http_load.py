@@ -22,6 +22,7 @@ from mcp_core import ConnectFailed, escape_text
 from mcp_core.http import RequestHead
 from mcp_core.urls import Url, is_local_host
 from mcp_trio.http_client._connector import Connector
+from mcp_trio.oracle.bench._nursery_load import NurseryLoad
 from mcp_trio.oracle.bench._process import ListenerMeter, NoMeter
 from mcp_trio.oracle.bench._schedule import OpenLoop
 from mcp_trio.oracle.bench._tally import KnownResponses, Tally
@@ -210,7 +211,7 @@ class HttpConnection:
         return self.reader.head.status if self.reader.head is not None else 0
 
 
-class HttpLoad:
+class HttpLoad(NurseryLoad):
     """A server at a URL, connected and warm.
 
     Args:
@@ -245,7 +246,6 @@ class HttpLoad:
         self._known = KnownResponses()
         self._ids = new_ids()
         self._answering = 0
-        self._measured: tuple[Tally, trio.CancelScope] | None = None
         self._gone: TargetGone | None = None
         self._dialect: Dialect | None = None
         self._meter: Meter = ListenerMeter(url.port) if is_local_host(url.host) else NoMeter()
@@ -504,15 +504,6 @@ class HttpLoad:
             self._gone.turn = turn
             raise self._gone
         return turn
-
-    def cut(self) -> bool:
-        """End the turn now. Return False if none is being measured."""
-        if self._measured is None:
-            return False
-        tally, scope = self._measured
-        tally.is_cut = True
-        scope.cancel()
-        return True
 
     async def _run(self, caller: _HttpCaller, scope: trio.CancelScope) -> None:
         """Run a caller. If the server is gone, end the turn."""
