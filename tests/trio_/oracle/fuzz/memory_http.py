@@ -134,3 +134,20 @@ async def played_over_http(
         outcome = await play_case(target, case, player)
         nursery.cancel_scope.cancel()
     return outcome, server.received
+
+
+def responds_with(
+    response: HttpResponse, method: str = "tools/list"
+) -> Callable[[Mapping[str, Any]], HttpResponse]:
+    """Return the behaviour of a correct server, but for the requests of a method."""
+    return lambda message: (
+        response if message.get("method") == method and "id" in message else response_to(message)
+    )
+
+
+async def faults_of(
+    respond: Callable[[Mapping[str, Any]], HttpResponse], *case: Any
+) -> list[tuple[str, str, str]]:
+    """Return kind, row and method of the faults that a case shows."""
+    outcome, _ = await played_over_http(respond, list(case))
+    return [(each.kind, each.row, each.method) for each in outcome.faults]

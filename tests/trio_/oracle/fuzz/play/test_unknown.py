@@ -1,16 +1,93 @@
-"""Updates for subscriptions to what doesn't exist."""
+"""Results for what doesn't exist, and updates for subscriptions to it."""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from mcp_trio.oracle.fuzz._session import META, SentRequest
 from mcp_trio.oracle.fuzz.play._unknown import unasked_updates
+from tests.trio_.oracle.fuzz.memory_http import HttpResponse, played_over_http, response_to
+from tests.trio_.oracle.fuzz.memory_target import NEW, OLD
 
-NEW = "2026-07-28"
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mcp_trio.oracle.fuzz._case import Case
+
+UNKNOWN = "mcp-trio-fuzz-none"
 NO_URI = "mcp-trio-fuzz://none"
+NO_CURSOR = "bm90IGEgY3Vyc29y"
+OPEN = ("open", OLD, "whole", "all")
+OPEN_NEW = ("open", NEW, "whole", "all")
+
+
+def serves(
+    method: str, result: Mapping[str, Any] | None, cursor: str | None = None
+) -> Callable[[Mapping[str, Any]], HttpResponse]:
+    """Return the behaviour of a server that has a result for each request of a method.
+
+    With a cursor, that is the result of requests with a cursor; the first page gives `cursor`.
+    """
+
+    def respond(message: Mapping[str, Any]) -> HttpResponse:
+        if message.get("method") != method or "id" not in message:
+            return response_to(message)
+        found = result
+        if cursor is not None and "cursor" not in message.get("params", {}):
+            found = {"tools": [], "nextCursor": cursor} if cursor else {"tools": []}
+        if found is None:
+            error = {"code": -32602, "message": "no"}
+            body: dict[str, Any] = {"jsonrpc": "2.0", "id": message["id"], "error": error}
+        else:
+            body = {"jsonrpc": "2.0", "id": message["id"], "result": found}
+        return HttpResponse(body=json.dumps(body).encode())
+
+    return respond
+
+
+PROMPT = ("request", "prompts/get", {"name": UNKNOWN})
+NO_TOOL = ("request", "tools/call", {"name": UNKNOWN, "arguments": {}})
+READ = ("request", "resources/read", {"uri": NO_URI})
+PAGE = ("page", "tools/list", "invented")
+
+
+@pytest.mark.parametrize(
+    ("respond", "case", "row"),
+    [
+        (serves("prompts/get", {"messages": []}), [OPEN, PROMPT], "PRM-4"),
+        (serves("prompts/get", None), [OPEN, PROMPT], ""),
+        (
+            serves("prompts/get", {"messages": []}),
+            [OPEN, ("request", "prompts/get", {"name": "a"})],
+            "",
+        ),
+        (serves("tools/call", {"content": []}), [OPEN, NO_TOOL], "TOOL-17"),
+        (serves("tools/call", {"content": [], "isError": True}), [OPEN, NO_TOOL], ""),
+        (serves("resources/read", {"contents": []}), [OPEN, READ], "RES-7"),
+        (serves("resources/read", {"contents": []}), [OPEN_NEW, READ], "RES-9"),
+        (serves("resources/read", {"contents": [{"uri": NO_URI, "text": ""}]}), [OPEN, READ], ""),
+        (serves("tools/list", {"tools": []}, "2"), [OPEN, PAGE], "PAGE-6"),
+        (serves("tools/list", None, "2"), [OPEN, PAGE], ""),
+        (serves("tools/list", {"tools": []}, NO_CURSOR), [OPEN, PAGE], ""),
+        (serves("tools/list", {"tools": []}, ""), [OPEN, PAGE], ""),
+    ],
+)
+async def test_result_for_what_does_not_exist_is_a_fault(
+    autojump_clock: Any,
+    respond: Callable[[Mapping[str, Any]], HttpResponse],
+    case: Case,
+    row: str,
+) -> None:
+    outcome, _ = await played_over_http(respond, case)
+    rows = {"PRM-4", "TOOL-17", "RES-7", "RES-9", "PAGE-6"}
+    assert [each.row for each in outcome.faults if each.row in rows] == ([row] if row else [])
+    assert all(each.is_certain for each in outcome.faults)
+
+
+# -- Updates ---------------------------------------------------------------------------------------
 
 
 def listens(*uris: str) -> SentRequest:
