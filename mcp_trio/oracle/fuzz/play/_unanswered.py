@@ -112,8 +112,9 @@ async def _cancel_slow(play: Play, request: SentRequest) -> None:
     """Cancel a request that runs the author's code and takes too long."""
     session = play.session
     session.is_busy = True
-    # Nothing more is certain in this session: the call can be in the way of all others.
-    session.spent = session.spent or request.name in session.succeeded
+    # Nothing more is certain in this session: the call can be in the way of all others, and
+    # everything that waits for it costs seconds.
+    session.spent = True
     play.call_times.add_late(request.name)
     play.outcome.slow.append(request.name)
     await play.cancel_request(request)

@@ -40,17 +40,20 @@ PROBE_METHODS: Final = frozenset(dialect.ping for dialect in DIALECTS.values())
 OPEN_TIMEOUT: Final = 30.0  # seconds for the first response of a process
 SLOW_START: Final = 2.0  # seconds of a start, from which further first responses may be slow too
 START_FACTOR: Final = 3  # how much longer than the longest start so far another one may take
+_MOST: Final = 4  # how many times its length a timeout lasts while messages arrive
 BUSY_TIMEOUT: Final = 10.0  # seconds for a server that may be running its author's code
 
 
 async def wait_until(play: Play, is_done: Callable[[], bool], timeout: float = 0.0) -> None:
     """Wait until something is true, the session has ended, or a timeout without any message.
 
-    The server's requests are answered meanwhile: it may be waiting for the responses.
+    Messages prolong a short timeout only, and four times at most: a server can send them for ever.
+    Its requests are answered meanwhile: it may be waiting for the responses.
     """
     session = play.session
     timeout = timeout or play.timeout
-    last = trio.current_time() + 4 * timeout  # a server can send messages for ever
+    most = min(_MOST * timeout, max(timeout, _MOST * play.timeout))
+    last = trio.current_time() + most
     deadline = trio.current_time() + timeout
     answered = session.answered
     while not is_done() and not play.is_over():
@@ -61,7 +64,7 @@ async def wait_until(play: Play, is_done: Callable[[], bool], timeout: float = 0
             return
         deadline = trio.current_time() + timeout
         if session.answered > answered:  # a server that handles one request after the other
-            answered, last = session.answered, trio.current_time() + 4 * timeout
+            answered, last = session.answered, trio.current_time() + most
 
 
 async def wait_for_responses(play: Play) -> None:

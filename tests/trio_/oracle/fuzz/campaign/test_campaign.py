@@ -815,6 +815,44 @@ def test_tool_that_never_answers_some_arguments_is_something_to_look_at() -> Non
     assert not finding.is_failure
 
 
+class FloodingSession(MemorySession):
+    """A conversation whose server never ends a call, and sends messages about it for ever."""
+
+    async def wait_changed(self, deadline: float) -> bool:
+        """Wait for the next message, which comes after a twentieth of a second."""
+        if not any(each.method == "tools/call" for each in self.requests):
+            return await super().wait_changed(deadline)
+        await trio.sleep_until(min(deadline, trio.current_time() + 0.05))
+        if trio.current_time() < deadline:
+            note = {"jsonrpc": "2.0", "method": "notifications/message", "params": LOG}
+            self.receive(TraceLine(t=self.time(), sender="server", raw=json.dumps(note)))
+        return trio.current_time() < deadline
+
+
+LOG = {"level": "info", "data": "still here"}
+
+
+def test_server_that_sends_messages_for_ever_costs_half_a_minute_once() -> None:
+    """Each wait was prolonged by the messages, in the following cases, too."""
+    ends: list[float] = []
+
+    class Target(MemoryTarget):
+        session_class = FloodingSession
+
+    def respond(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        ends.append(trio.current_time())
+        for each in () if message.get("method") == "tools/call" else answers(message):
+            each.get("result", {}).get("capabilities", {})["logging"] = {}
+            yield each
+
+    case: Case = [("open", OLD, "whole", "all"), ("call", "long", {}, ()), PING[1], ("wait",)]
+    target = Target(respond)
+    run = played(target, case, PING, tools=("long",), capabilities=("logging",), shrinks=False)
+    assert run.findings == []
+    assert ends[-1] - ends[0] < 30
+    assert target.starts == 2
+
+
 def test_target_that_begins_no_conversation_is_lost_after_five_cases() -> None:
     def refuses(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
         if message.get("method") == "initialize":
