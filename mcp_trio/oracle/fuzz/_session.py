@@ -215,7 +215,7 @@ class SentRequest:
         answered_at: how many messages the server had sent in this case, the response included.
         responses: how many responses there were. More than one is a fault.
         is_owed: the server must respond; False if the HTTP exchange is faulty.
-        in_batch: it was sent in a batch.
+        batch: the number of the batch that it was sent in, 0 if it was sent alone.
         loss: why there is no response. "excused" if the server need not respond, or if the response
             may be in a message that is too large to judge. Over HTTP also "missing" if the exchange
             ended in order, "cut" if it broke off within the response, and "broken" if it did before
@@ -225,9 +225,9 @@ class SentRequest:
     __slots__ = (
         "answer",
         "answered_at",
+        "batch",
         "cancelled",
         "id",
-        "in_batch",
         "is_bounded",
         "is_dropped",
         "is_overdue",
@@ -257,7 +257,7 @@ class SentRequest:
         self.is_overdue = False
         self.is_dropped = False
         self.is_owed = True
-        self.in_batch = False
+        self.batch = 0
         self.loss: Literal["", "missing", "cut", "broken", "excused"] = ""
         self.was_open = True
         self.unread = 0  # errors without an id that the server had sent before

@@ -67,6 +67,7 @@ async def _batch(play: Play, members: list[Any]) -> None:
     messages: list[dict[str, Any]] = []
     requests: list[SentRequest] = []
     has_batches = dialect_of(session.revision).batches
+    number = len(session.requests) + 1
     for member in members:
         if not isinstance(member, list) or len(member) != BATCH_MEMBER:
             continue
@@ -78,7 +79,7 @@ async def _batch(play: Play, members: list[Any]) -> None:
             messages.append(play.make_request(method, params, id))
             if has_batches:
                 requests.append(session.add_request(messages[-1], is_plain=False))
-                requests[-1].in_batch = True
+                requests[-1].batch = number
     session.last_sent = "batch"
     await session.send_text(json.dumps(messages, separators=(",", ":")), {})
     if session.transport == "http" and session.last_status >= 300:

@@ -90,7 +90,9 @@ async def settle(play: Play) -> None:
     is_stateless = not dialect_of(session.revision).stateful
     if running and is_stateless and session.transport == "stdio":
         await _watch_cancelled(play)
-    missing = [each for each in missing if each.is_bounded]
+    # Responses to a batch can wait for each other.
+    late = {each.batch for each in running if each.batch}
+    missing = [each for each in missing if each.is_bounded and each.batch not in late]
     if missing and may_be_starting(play):
         await wait_for_start(play)
         missing = [] if play.is_over() else [each for each in missing if each.answer is None]
@@ -115,8 +117,9 @@ async def _cancel_slow(play: Play, request: SentRequest) -> None:
     # Nothing more is certain in this session: the call can be in the way of all others, and
     # everything that waits for it costs seconds.
     session.spent = True
-    play.call_times.add_late(request.name)
-    play.outcome.slow.append(request.name)
+    if not request.batch:  # otherwise it may be the batch that is lost
+        play.call_times.add_late(request.name)
+        play.outcome.slow.append(request.name)
     await play.cancel_request(request)
     session.open.pop(request.id, None)
 
@@ -150,7 +153,7 @@ def report_missing(play: Play, request: SentRequest, seconds: float = 0.0) -> No
         sentence += f"; the message was malformed: {defect}"
     fault = row_fault(row, request.method, sentence, session.revision)
     fault = replace(fault, sent=json.dumps(request.message))
-    if request.in_batch:  # SDKs have given up batches also for the revision that has them
+    if request.batch:  # SDKs have given up batches also for the revision that has them
         fault = replace(fault, sentence=f"{fault.sentence}; it was in a batch", is_certain=False)
     if not is_interoperable(request.message):
         # As the TypeScript SDK does, which reads no id that isn't the same as a double.

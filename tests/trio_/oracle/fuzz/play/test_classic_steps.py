@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import h11
 import pytest
+import trio
 
 from mcp_trio.oracle.fuzz._call_guard import CallGuard
+from mcp_trio.oracle.fuzz._call_times import DEFAULT_CALL_TIMEOUT
 from mcp_trio.oracle.fuzz._http import encode_chunks
 from mcp_trio.oracle.fuzz._session import is_interoperable
 from mcp_trio.oracle.fuzz.play._player import Player, play_case
@@ -181,6 +183,22 @@ async def test_request_of_a_batch_without_response_is_advice(autojump_clock: Any
 
     outcome = await batch_of(respond, PING, PING)
     assert [(each.row, each.is_certain) for each in outcome.faults] == [("RPC-35", False)]
+
+
+async def test_batch_with_calls_that_is_dropped_costs_the_time_of_one_call(
+    autojump_clock: Any,
+) -> None:
+    """Its other requests can wait for the calls, and no tool of it counts as slow."""
+    began = trio.current_time()
+    call = ["tools/call", {"name": "one", "arguments": {}}, "int"]
+
+    def respond(message: Any) -> Iterator[dict[str, Any]]:
+        return iter(()) if isinstance(message, list) else answers_batches(message)
+
+    outcome = await batch_of(respond, call, PING)
+    assert outcome.faults == []
+    assert outcome.slow == []
+    assert trio.current_time() - began < DEFAULT_CALL_TIMEOUT + 5
 
 
 async def test_batch_where_there_are_none_needs_no_response(autojump_clock: Any) -> None:
