@@ -25,7 +25,7 @@ from tests.trio_.oracle.fuzz.sdk_servers import ReadingTarget
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from mcp_trio.oracle.fuzz._case import Case
+    from mcp_trio.oracle.fuzz._case import Case, Step
     from mcp_trio.oracle.fuzz.campaign._campaign import Campaign
 
 OPEN = ("open", OLD, "whole", "all")
@@ -313,10 +313,9 @@ def test_cause_of_several_messages_is_left_out_in_a_case_that_is_not_small() -> 
 
 def test_finding_that_is_not_small_is_left_out_although_another_fault_led_to_it() -> None:
     """The case was examined because of its `tools/list`, which isn't in the baseline."""
-    batches = [
-        ("batch", [("ping", {}, "int"), *more]) for more in ([], [("tools/list", {}, "int")])
-    ]
-    long: Case = [OPEN, batches[0], ("wait",), batches[1], ("wait",)]
+    alone: Step = ("batch", [("ping", {}, "int")])
+    both: Step = ("batch", [("ping", {}, "int"), ("tools/list", {}, "int")])
+    long: Case = [OPEN, alone, ("wait",), both, ("wait",)]
     known = Cause("RPC-35", "request, beside batch", "ping")
     fault = TargetFault(kind="row", row="RPC-35", method="ping")
     for accepted, is_new in ((known, False), (Cause("RPC-35", known.shape, "tools/list"), True)):
