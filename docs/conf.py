@@ -383,6 +383,18 @@ def check_reference(app: Sphinx, environment: BuildEnvironment) -> None:
             logger.warning("no page describes %s.%s", package, name)
 
 
+def shorten_navigation(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Let the theme's navigation, which has titles only, be made of titles only.
+
+    Sphinx would copy the headings and names of all pages for each page, and then drop them.
+    """
+    if "toctree" in context:
+        make_tree = context["toctree"]
+        context["toctree"] = lambda **options: make_tree(**options | {"maxdepth": 1})
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connect the functions above."""
     app.add_directive("public", PublicNames)
@@ -393,4 +405,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("env-check-consistency", check_reference)
     app.connect("doctree-read", release_builtins)
     app.connect("missing-reference", find_reference, priority=100)
+    app.connect("html-page-context", shorten_navigation, priority=400)  # before the theme's
     return {"parallel_read_safe": True, "parallel_write_safe": True}
