@@ -31,27 +31,35 @@ __all__ = [
 TESTS: Final = Path(__file__).parent
 # The steps of `.ci/run` that collect only such files, by their marks.
 STEPS: Final = ({"long"}, {"perf"}, {"process", "interop", "node", "conformance"})
-# One process runs all tests of a file, and the others would wait for one that begins last. Each of
-# these takes over half a minute.
+# One process runs all tests of a file, and the others would wait for one that begins last. These take
+# about half a minute or more.
 LONGEST_FILES: Final = [
     TESTS / f"{name}.py"
     for name in """
-        examples/test_site
         conformance/test_official_suite
-        trio_/oracle/fuzz/test_bad_targets
         examples/test_howto
+        trio_/oracle/fuzz/test_bad_targets
+        examples/test_site
         conformance/test_recorded_suite
+        trio_/oracle/fuzz/habits/test_habits
         trio_/oracle/fuzz/test_faults
         interop/test_sdk_client
+        interop/test_contracts
+        benchmarks/test_benchmarks
         testing/test_oracle_plugin
+        interop/test_replay
+        test_task_processes
+        testing/test_find_faults
+        interop/test_redis_workers
+        fuzz_targets/test_broken_client
         test_last_deadline
         core/adapters/test_redis_store
-        interop/test_redis_workers
-        test_task_workers
-        interop/test_fastmcp_tasks
-        test_task_processes
         interop/test_host
+        test_task_workers
         benchmarks/test_peers
+        trio_/oracle/fuzz/test_stress
+        interop/test_fastmcp_tasks
+        examples/test_tutorial
     """.split()
 ]
 _MARK: Final = re.compile(r"\bmark\.(\w+)|\b(long)\(")
