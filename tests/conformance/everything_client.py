@@ -8,6 +8,7 @@ Rules of this file:
 2. A scenario says what a user wants. What the suite checks is done by the library.
 3. The environment names the scenario and the newest revision to use. An unknown scenario is an
    error, so that it cannot pass by doing nothing.
+4. If `MCP_TRIO_TRACE` names a file, the conversation is recorded there.
 """
 
 from __future__ import annotations
@@ -219,6 +220,7 @@ for each in AUTHORIZATION:
 
 async def main(url: str, name: str, versions: list[str]) -> None:
     given = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
+    trace = os.environ.get("MCP_TRIO_TRACE")
     async with mcp_trio.connect(
         url,
         auth=login_for(name, url, given) if name.startswith(AUTH) else False,
@@ -226,6 +228,7 @@ async def main(url: str, name: str, versions: list[str]) -> None:
         on_elicit=fill_in,
         on_sample=model,
         on_roots=["file:///home/ada"],
+        record=mcp_trio.Recording(path=trace, with_secrets=True) if trace else None,
     ) as client:
         await SCENARIOS[name](client)
 

@@ -10,6 +10,7 @@ Rules of this file:
 3. One server process plays all scenarios, one revision after the other; a second one responds with
    streams only, which some checks are about; a third is a pair mounted in another; a fourth is
    reached over HTTP/2, through a bridge. Others share a store with workers that there could be.
+4. The client records each scenario, and the trace is judged: see `judged_traces.py`.
 
 `tests/conformance/conftest.py` finds the suite.
 """
@@ -30,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from tests.conformance import everything_client
+from tests.conformance.judged_traces import check_scenario, judge_file
 from tests.conformance.process import bridged, everything_at
 from tests.harness.redis_server import RedisServer
 
@@ -199,6 +201,14 @@ def played(
     return found
 
 
+@pytest.fixture
+def trace(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file in which the client records its conversation."""
+    path = tmp_path_factory.mktemp("trace") / "client.mcp.jsonl"
+    monkeypatch.setenv("MCP_TRIO_TRACE", str(path))
+    return path
+
+
 @pytest.mark.parametrize(("version", "scenario"), SERVER)
 def test_official_suite_server_scenario_passes(
     played: dict[tuple[str, str], Checks], version: str, scenario: str
@@ -247,7 +257,7 @@ def test_official_suite_task_scenarios_pass(suite: list[str], tmp_path: Path, ho
 
 @pytest.mark.parametrize(("version", "scenario"), CLIENT)
 def test_official_suite_client_scenario_passes(
-    suite: list[str], tmp_path: Path, version: str, scenario: str
+    suite: list[str], trace: Path, tmp_path: Path, version: str, scenario: str
 ) -> None:
     command = shlex.join([sys.executable, everything_client.__file__])
     words = ("client", "--command", command, "--scenario", scenario, "--spec-version", version)
@@ -256,6 +266,7 @@ def test_official_suite_client_scenario_passes(
     assert failures_in(checks) == []
     assert successes_in(checks) == CLIENT[version, scenario]
     assert done.returncode == 0, done.stdout + done.stderr  # includes the exit status of the client
+    assert check_scenario(judge_file(trace), "server", version, scenario) == []
 
 
 @pytest.mark.parametrize(
@@ -264,7 +275,7 @@ def test_official_suite_client_scenario_passes(
     + [(None, name) for name in AUTH_OPTIONAL],
 )
 def test_official_suite_authorization_scenario_passes(
-    suite: list[str], tmp_path: Path, version: str | None, scenario: str
+    suite: list[str], trace: Path, tmp_path: Path, version: str | None, scenario: str
 ) -> None:
     """The suite starts our client, and is its MCP server and its authorization server."""
     command = shlex.join([sys.executable, everything_client.__file__])
@@ -284,6 +295,7 @@ def test_official_suite_authorization_scenario_passes(
     assert failures_in(checks) == [], done.stderr
     assert successes_in(checks) > 0
     assert done.returncode == 0, done.stdout + done.stderr
+    assert check_scenario(judge_file(trace), "server", version or "", f"auth/{scenario}") == []
 
 
 @pytest.mark.parametrize("version", [D, E])

@@ -1,13 +1,10 @@
-"""The traffic of the official conformance suite, recorded by our proxy and judged, in both roles.
+"""The official suite's traffic, recorded by our proxy and judged, in both roles.
 
-1. The suite passes through the proxy as it does without: a proxy that changed something would fail.
-2. Where the suite passes, our side of the trace has no finding that is certain. The suite's side
-   has the ones in `FAULTS` and no others. Each is looked at by hand, and says why it is there.
-3. Secrets are recorded, because they are the suite's. The judge also reads the traces as they are
-   written by default: what is hidden may make a finding inconclusive, and never makes one.
-
-The scenarios of authorization are left out: a client rejects the metadata of a resource at another
-URL than its own (RFC 9728, 3.3), and the proxy has another URL than the suite's server.
+The suite passes through the proxy as it does without: a proxy that changed something would fail.
+`judged_traces.py` says what must hold of the traces. The scenarios of authorization can't be played
+here: a client rejects the metadata of a resource at another URL than its own (RFC 9728, 3.3), and
+the proxy has another URL than the suite's server. `test_official_suite.py` records them in the
+client, and all the others, too.
 """
 
 from __future__ import annotations
@@ -15,18 +12,31 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING
 
 import pytest
 
-from mcp_core.trace import DamagedLine, Finding, Judge, Redactor, TraceHeader, TraceLine, read_trace
+from mcp_core.trace import ROWS, TraceHeader, TraceLine, encode_header, encode_line
 from tests.conformance import proxied_client
+from tests.conformance.judged_traces import (
+    FAULTS,
+    POSSIBLE,
+    SILENT,
+    check_scenario,
+    judge_file,
+    scenarios_in,
+    split,
+)
 from tests.conformance.process import everything_at
 from tests.conformance.proxied_client import proxy_of
 from tests.conformance.test_official_suite import (
+    AUTH,
+    AUTH_OPTIONAL,
     CLIENT,
     OPTIONAL,
     REQUIRED,
+    SERVER,
+    TASKS,
     D,
     E,
     checks_in,
@@ -37,78 +47,6 @@ from tests.conformance.test_official_suite import (
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-# Rows that the suite breaks, by the side that it plays and the scenario; "" is all that a revision
-# requires. On purpose, but for SHL-8.
-FAULTS: Final[dict[str, dict[tuple[str, str], dict[str, str]]]] = {
-    "client": {
-        (D, ""): {"SHL-8": "server-sse-polling reconnects at once, whatever `retry` says"},
-        (E, ""): {
-            "META-6": "server-stateless leaves members of `_meta` out",
-            "TOOL-14": "input-required-result-validate-input has responses that are no objects",
-            "TX-13": "tasks-mrtr-input sends a response that is none of the three",
-            "HDR-1": "http-header-validation and tasks-request-headers have a wrong `Mcp-Method`",
-            "HDR-2": "http-header-validation has a wrong `Mcp-Name`",
-        },
-    },
-    "server": {
-        (E, "http-invalid-tool-headers"): {
-            "HDR-12": "the scenario has tools with invalid `x-mcp-header`",
-        },
-        (E, "request-metadata"): {
-            "ERR-7": "the server rejects a revision that it supports, to see the client try again",
-        },
-        (E, "sep-2322-client-request-state"): {
-            "RPC-30": "the tool test_mrtr_no_result_type leaves `resultType` out",
-        },
-    },
-}
-
-
-class Judged(NamedTuple):
-    """The certain findings in one trace, and the findings in the same trace without secrets."""
-
-    header: TraceHeader
-    messages: int
-    certain: list[Finding]
-    without_secrets: list[Finding]
-
-    def broken_by(self, side: str) -> dict[str, list[str]]:
-        """Return the sentences of a side's findings, by row."""
-        found: dict[str, list[str]] = {}
-        for each in self.certain:
-            if each.side == side:
-                found.setdefault(each.row, []).append(f"line {each.lines[0]}: {each.sentence}")
-        return found
-
-
-def judge_file(path: Path) -> Judged:
-    header, lines = read_trace([path.read_bytes()])
-    redactor = Redactor(b"key")
-    plain, hidden = Judge(header), Judge(header)
-    certain: list[Finding] = []
-    without_secrets: list[Finding] = []
-    for number, line in lines:
-        assert isinstance(line, TraceLine), f"line {number}: {line}"
-        certain += plain.receive(line, number)
-        without_secrets += hidden.receive(redactor.redact_line(line), number)
-    assert not isinstance(line, DamagedLine)
-    return Judged(
-        header,
-        plain.messages,
-        [each for each in certain + plain.close() if each.is_certain],
-        [each for each in without_secrets + hidden.close() if each.is_certain],
-    )
-
-
-def check_findings(judged: Judged, suite_side: str, version: str, scenario: str = "") -> None:
-    ours = "server" if suite_side == "client" else "client"
-    assert judged.broken_by(ours) == {}
-    expected = FAULTS[suite_side].get((version, scenario), {})
-    found = judged.broken_by(suite_side)
-    assert found.keys() == expected.keys(), found
-    known = {(each.row, each.lines) for each in judged.certain}
-    assert {(each.row, each.lines) for each in judged.without_secrets} <= known
 
 
 @pytest.mark.parametrize("version", [D, E])
@@ -125,19 +63,25 @@ def test_official_suite_passes_through_the_proxy_to_our_server(
         words = ("server", "--url", url, "--requirements", version, "--output-dir", str(place))
         done = run(suite, *words)
     found = checks_in(place)
-    played = {name.removeprefix("server-") for name, _ in found}
-    assert played >= {*REQUIRED[version][0], *OPTIONAL[version]}, done.stdout + done.stderr
+    begins = scenarios_in(place)
+    assert begins.keys() >= {*REQUIRED[version][0], *OPTIONAL[version]}, done.stdout + done.stderr
     assert {name: failures_in(checks) for name, checks in found if failures_in(checks)} == {}
     assert sum(successes_in(checks) for _, checks in found) > (75 if version == D else 180)
     judged = judge_file(trace)
     assert judged.header.observer == "between"
-    assert judged.messages > 150
-    check_findings(judged, "client", version)
+    parts = split(judged, trace, begins)
+    assert [
+        problem
+        for name, part in parts.items()
+        for problem in check_scenario(part, "client", version, name)
+    ] == []
+    known = {name for side, each, name in FAULTS if (side, each) == ("client", version)}
+    assert known <= parts.keys()
     # The judge that was there has found the same.
     status = 1 if judged.certain else 128 + signal.SIGTERM
     assert proxy.returncode == status
     live = trace.with_suffix(".txt").read_text()
-    assert f"{judged.messages} messages: {len(judged.certain)} failed" in live
+    assert f"{judged.messages.total()} messages: {len(judged.certain)} failed" in live
 
 
 @pytest.mark.parametrize(("version", "scenario"), CLIENT)
@@ -159,5 +103,84 @@ def test_official_suite_passes_through_the_proxy_to_our_client(
     assert successes_in(checks) == CLIENT[version, scenario]
     (trace,) = tmp_path.glob("*.mcp.jsonl")
     judged = judge_file(trace)
-    assert judged.messages >= 3
-    check_findings(judged, "server", version, scenario)
+    assert judged.messages.total() >= 3
+    assert check_scenario(judged, "server", version, scenario) == []
+
+
+# -- What is expected ------------------------------------------------------------------------------
+
+
+def test_faults_are_of_rows_and_scenarios_that_exist() -> None:
+    servers = {*SERVER, *((E, f"tasks-{name}") for name in TASKS)}
+    logins = {(version, f"auth/{name}") for version in AUTH for name in AUTH[version]}
+    clients = {*CLIENT, *logins, *(("", f"auth/{name}") for name in AUTH_OPTIONAL)}
+    for side, version, scenario in (*FAULTS, *POSSIBLE, *SILENT):
+        assert (version, scenario) in (servers if side == "client" else clients)
+    for rows in (*FAULTS.values(), *POSSIBLE.values()):
+        assert rows.keys() <= ROWS.keys()
+        assert all(rows.values())
+
+
+PING = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+PONG = '{"jsonrpc":"2.0","id":1,"result":{}}'
+PEER = '"protocolVersion":"2025-11-25","capabilities":{}'
+INFO = '{"name":"a","version":"1"}'
+OPENING = [
+    (
+        0.5,
+        "client",
+        f'{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{{PEER},"clientInfo":{INFO}}}}}',
+    ),
+    (0.5, "server", f'{{"jsonrpc":"2.0","id":0,"result":{{{PEER},"serverInfo":{INFO}}}}}'),
+    (0.6, "client", '{"jsonrpc":"2.0","method":"notifications/initialized"}'),
+]
+BEGAN = "2026-11-29T12:00:00.500000Z"
+# `ping`, then `tools-list` from 12:00:02 on.
+FOLDERS = ("server-ping-2026-11-29T12-00-01-000Z", "server-tools-list-2026-11-29T12-00-02-000Z")
+
+
+@pytest.mark.parametrize(
+    ("lines", "problems"),
+    [
+        ([(0.6, "client", PING), (0.7, "server", PONG)], {"tools-list": "has sent no message"}),
+        (
+            [(0.6, "client", PING), (0.7, "server", PONG), (1.6, "client", PING)],
+            {"tools-list": "the suite breaks RPC-4"},
+        ),
+        (
+            [(0.6, "client", PING), (0.7, "server", PONG), (1.6, "server", PONG)],
+            {"tools-list": "our server breaks RPC-7"},
+        ),
+    ],
+)
+def test_scenario_without_a_message_or_with_a_finding_has_a_problem(
+    tmp_path: Path, lines: list[tuple[float, str, str]], problems: dict[str, str]
+) -> None:
+    """Each finding belongs to the scenario that was played when its message was sent."""
+    header = TraceHeader(format_version=1, at=BEGAN, observer="between", transport="stdio")
+    path = tmp_path / "trace.mcp.jsonl"
+    path.write_bytes(
+        encode_header(header)
+        + b"".join(
+            encode_line(TraceLine(t=t, sender=who, raw=raw))  # type: ignore[arg-type]
+            for t, who, raw in OPENING + lines
+        )
+    )
+    for each in FOLDERS:
+        (tmp_path / "results" / each).mkdir(parents=True)
+    parts = split(judge_file(path), path, scenarios_in(tmp_path / "results"))
+    assert list(parts) == ["ping", "tools-list"]
+    found = {name: check_scenario(part, "client", D, name) for name, part in parts.items()}
+    for name, sentence in problems.items():
+        assert any(sentence in each for each in found[name]), found
+    assert found["ping"] == []
+
+
+def test_fault_that_the_suite_has_repaired_is_a_problem(tmp_path: Path) -> None:
+    header = TraceHeader(format_version=1, at=BEGAN, observer="between", transport="stdio")
+    path = tmp_path / "trace.mcp.jsonl"
+    path.write_bytes(
+        encode_header(header) + encode_line(TraceLine(t=1.0, sender="server", raw=PONG))
+    )
+    found = check_scenario(judge_file(path), "client", D, "server-sse-polling")
+    assert any("the suite keeps SHL-8, which FAULTS has" in each for each in found)
