@@ -5,7 +5,8 @@ up to a certain one before it, and it is drawn once these are finished. So a see
 cases for every number of lanes and on every machine, however long each case takes.
 
 A case can take seconds, if it waits for a response that doesn't come. The other lanes go on with
-the batches after it meanwhile: first one batch, later more.
+all cases that depend on no other ones, such as the classic ones, and with the batches after it:
+first with one, later with more.
 """
 
 from __future__ import annotations
@@ -43,6 +44,10 @@ MIN_LIFT: Final = 3.0
 
 class SourceLike(Protocol):
     """A source of cases."""
+
+    @property
+    def fixed(self) -> int:
+        """How many of the next cases don't depend on what is avoided."""
 
     def draw(self, count: int) -> list[Case]:
         """Return `count` cases. It is called in a thread."""
@@ -130,10 +135,11 @@ class CaseFeed:
         with self._scope, self._send:
             number = learned = 0
             while self._left > 0:
-                for earlier in range(learned, number - lag_of(number) + 1):
-                    await self._learn_from(earlier)
-                    learned = earlier + 1
                 size = FIRST_BATCHES[number] if number < len(FIRST_BATCHES) else BATCH
+                if self._source.fixed < size:
+                    for earlier in range(learned, number - lag_of(number) + 1):
+                        await self._learn_from(earlier)
+                        learned = earlier + 1
                 drawn = await trio.to_thread.run_sync(
                     self._source.draw, size, abandon_on_cancel=True
                 )

@@ -138,6 +138,11 @@ class ScriptSource:
         self._refused = choices.offers.refused
         self._first = self._single_steps()
 
+    @property
+    def fixed(self) -> int:
+        """How many of the next cases don't depend on what the choices avoid."""
+        return len(self._first)
+
     def draw(self, count: int) -> list[Case]:
         """Return `count` cases."""
         found, self._first = self._first[:count], self._first[count:]

@@ -123,6 +123,11 @@ class CaseSource:
         # Half the time of `given` itself, and no example of it is kept.
         self._draw_one = test.hypothesis.fuzz_one_input
 
+    @property
+    def fixed(self) -> int:
+        """How many of the next cases don't depend on what the choices avoid."""
+        return len(self._first)
+
     def _keep(self, case: list[Step]) -> None:
         self._drawn.append(case)
 

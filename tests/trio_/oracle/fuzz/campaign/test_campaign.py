@@ -594,6 +594,8 @@ def test_drawn_case_whose_confirmation_is_cancelled_is_left_for_the_next_run() -
         yield from answers_ping_twice(message)
 
     class OneCase:
+        fixed = 0
+
         def draw(self, count: int) -> list[Case]:
             return [PING]
 

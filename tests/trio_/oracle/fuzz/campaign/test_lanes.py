@@ -105,11 +105,16 @@ def test_seed_draws_the_same_cases_for_every_number_of_lanes() -> None:
 
 
 class CountedSource:
-    """A source of cases that are numbers, as texts."""
+    """A source of cases that are numbers, as texts. Nothing is avoided in the first ones."""
 
-    def __init__(self, most: int = 10_000) -> None:
+    def __init__(self, most: int = 10_000, first: int = 0) -> None:
         self.drawn = 0
         self.most = most
+        self.first = first
+
+    @property
+    def fixed(self) -> int:
+        return max(0, self.first - self.drawn)
 
     def draw(self, count: int) -> list[Case]:
         count = min(count, self.most - self.drawn)
@@ -148,6 +153,18 @@ async def test_slow_case_holds_up_a_later_batch_only(slow: int, waiting: int) ->
         found = await feed.next()
         assert found is not None
         assert found.case == [("open", str(before))]
+        feed.stop()
+
+
+async def test_slow_case_holds_up_no_cases_in_which_nothing_is_avoided() -> None:
+    source = CountedSource(first=60)
+    feed = CaseFeed(source, Choices())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(feed.run)
+        for _ in range(sum(FIRST_BATCHES[:5])):  # of which none is finished
+            assert await feed.next() is not None
+        await wait_all_tasks_blocked(0.01)
+        assert source.drawn == sum(FIRST_BATCHES[:5]) == 48
         feed.stop()
 
 
