@@ -31,8 +31,8 @@ __all__ = [
 TESTS: Final = Path(__file__).parent
 # The steps of `.ci/run` that collect only such files, by their marks.
 STEPS: Final = ({"long"}, {"perf"}, {"process", "interop", "node", "conformance"})
-# One process runs all tests of a file, and the others would wait for one that begins last. These take
-# about half a minute or more.
+# One process runs all tests of a file, and the others would wait for one that begins last. Each of
+# these takes about half a minute or more.
 LONGEST_FILES: Final = [
     TESTS / f"{name}.py"
     for name in """
