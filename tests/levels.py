@@ -57,7 +57,7 @@ LONGEST_FILES: Final = [
         interop/test_host
         test_task_workers
         benchmarks/test_peers
-        trio_/oracle/fuzz/test_stress
+        trio_/oracle/fuzz/play/test_stress_steps
         interop/test_fastmcp_tasks
         examples/test_tutorial
     """.split()
