@@ -26,7 +26,7 @@ from mcp_trio.oracle.bench._turn import BenchTurn, TargetGone
 from mcp_trio.oracle.bench._verdicts import decode_json, find_cause
 
 from ._handshake import negotiate
-from ._templates import DIGITS, Template, Templates, new_ids, response_to
+from ._templates import DIGITS, Templates, new_ids, response_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -87,9 +87,10 @@ class StdioLoad:
         self._known = KnownResponses()
         self._new_id = new_ids().__next__
         self._templates: Templates
-        # Many loads make one call only.
+        # Many loads make one call only. `_only_call` is it, as long as a turn has made no other.
+        self._only_call: PreparedCall | None = None
         self._last_call: PreparedCall | None = None
-        self._last_template = Template(b"", b"")
+        self._last_request = b"", b""  # before and after its id
         self._dialect: Dialect | None = None
         self._open: dict[bytes, _OpenCall] = {}  # in the order of their starts
         self._take = self._open.pop
@@ -176,6 +177,7 @@ class StdioLoad:
             turn = _StdioTurn(tally, loop, nursery, reads_answers=work.reads_answers)
             turn.running = pace.concurrency
             self._turn = turn
+            self._last_call = None
             try:
                 for number in range(pace.concurrency):
                     caller = _StdioCaller(self, turn, work.worker(number, pace.seed))
@@ -211,11 +213,17 @@ class StdioLoad:
     def start(self, caller: _StdioCaller, call: PreparedCall, start: float) -> None:
         """Put a call's request with those that `flush` writes."""
         if call is not self._last_call:
-            self._last_call, self._last_template = call, self._templates.of(call)
-        head, tail = self._last_template
+            self._prepare(call)
         digits = self._new_id()
         self._open[digits] = caller, call, start
-        self._put(head + digits + tail)
+        self._put(digits.join(self._last_request))
+
+    def _prepare(self, call: PreparedCall) -> tuple[bytes, bytes]:
+        """Return what a call's request has before and after its id."""
+        self._only_call = call if self._last_call is None else None
+        head, tail = self._templates.of(call)
+        self._last_call, self._last_request = call, (head, tail)
+        return self._last_request
 
     async def _watch(self) -> None:
         """Give calls up that have no response in time."""
@@ -299,7 +307,7 @@ class StdioLoad:
         receive_some = self._stream.receive_some
         while True:
             try:
-                data = await receive_some(65_536)
+                data = bytes(await receive_some(65_536))
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 break
             if not data:
@@ -312,74 +320,111 @@ class StdioLoad:
                     rest.clear()
                     self._fail_oldest("too large", now)
                 if not is_skipping:
-                    rest.append(bytes(data))
+                    rest.append(data)
                 continue
-            *lines, last = bytes(data).split(b"\n")
-            if is_skipping:
-                del lines[0]
-                is_skipping = False
-            elif rest:
-                lines[0] = b"".join([*rest, lines[0]])
-            rest = [last] if last else []
-            size = len(last)
             turn = self._turn
-            if turn is not None and not turn.reads_answers:
-                lines = self._receive_known(turn, lines, now)
+            is_plain = turn is not None and not turn.reads_answers
+            if is_plain and not rest and not is_skipping and (taken := self._take_equal(data)):
+                answered, lines = taken
+            else:
+                *lines, last = data.split(b"\n")
+                if is_skipping:
+                    del lines[0]
+                    is_skipping = False
+                elif rest:
+                    lines[0] = b"".join([*rest, lines[0]])
+                rest = [last] if last else []
+                size = len(last)
+                answered = []
+                if is_plain:
+                    answered, lines = self._take_known(lines)
+            if turn is not None and answered:
+                self._go_on(turn, answered, now)
             for line in lines:
                 self._receive(line, now)
             self.flush()
         await self._end()
 
-    def _receive_known(self, turn: _StdioTurn, lines: list[bytes], now: float) -> list[bytes]:
-        """Take the lines that have the bytes of a known result, and return the others.
+    def _take_equal(self, data: bytes) -> tuple[list[_OpenCall], list[bytes]] | None:
+        """Take the open calls that a read answers, if all its lines are equal but for their ids.
 
-        With a fast target nearly each measured call ends here and the next one begins here. So for
-        each line little is called, and what is equal for all is looked up before.
+        They then have the bytes of the known result of the only call that the turn makes. To split
+        them, which looks at each byte, would take longer than all that follows. The second list has
+        lines with ids of no open call. Return None for other lines.
         """
-        open_calls, id_at, new_id = self._open, self._id_at, self._new_id
-        find_call, find_around = open_calls.get, self._known.around_id.get
-        is_over = turn.loop is not None or now >= turn.tally.deadline
+        around_id = self._known.around_id.get(id(self._only_call))
+        if around_id is None:
+            return None
+        before, after = around_id
+        step = len(before) + DIGITS + len(after) + 1
+        if len(data) % step:
+            return None
+        ids = [data[at : at + DIGITS] for at in range(len(before), len(data), step)]
+        if data != b"%b%b%b\n" % (before, (after + b"\n" + before).join(ids), after):
+            return None
+        answered: list[_OpenCall] = []
         others: list[bytes] = []
-        calls: list[PreparedCall] = []
-        starts: list[float] = []
-        requests: list[bytes] = []
-        known_call: PreparedCall | None = None
+        take = self._take
+        for digits in ids:
+            open_call = take(digits, None)
+            if open_call is None:
+                others.append(digits.join(around_id))
+            else:
+                answered.append(open_call)
+        return answered, others
+
+    def _take_known(self, lines: list[bytes]) -> tuple[list[_OpenCall], list[bytes]]:
+        """Take the open calls whose lines have the bytes of a known result, and the other lines."""
+        open_calls, id_at = self._open, self._id_at
+        find_call, find_around = open_calls.get, self._known.around_id.get
+        answered: list[_OpenCall] = []
+        others: list[bytes] = []
+        last_call: PreparedCall | None = None
         around_id: tuple[bytes, ...] = ()
-        needs_caller = is_over
-        new_call, (head, tail) = self._last_call, self._last_template
         for line in lines:
             digits = line[id_at]
             open_call = find_call(digits)
             if open_call is None:
                 others.append(line)
                 continue
-            caller, call, start = open_call
-            if call is not known_call:
-                known_call, around_id = call, find_around(id(call), ())
-                needs_caller = is_over or call.think > 0
-            if line != digits.join(around_id):
+            if open_call[1] is not last_call:
+                last_call = open_call[1]
+                around_id = find_around(id(last_call), ())
+            if line == digits.join(around_id):
+                del open_calls[digits]
+                answered.append(open_call)
+            else:
                 others.append(line)
-                continue
-            del open_calls[digits]
-            calls.append(call)
-            starts.append(start)
+        return answered, others
+
+    def _go_on(self, turn: _StdioTurn, answered: list[_OpenCall], now: float) -> None:
+        """Count calls that have known results, and start their callers' next calls.
+
+        With a fast target nearly each call ends here and the next one begins here. So for each one
+        little is called, and what is equal for all is looked up before.
+        """
+        open_calls, new_id, put = self._open, self._new_id, self._put
+        is_over = turn.loop is not None or now >= turn.tally.deadline
+        calls = [call for _, call, _ in answered]
+        starts = [start for _, _, start in answered]
+        new_call, request = self._last_call, self._last_request
+        begun = 0
+        for caller, call, _ in answered:
             counts = caller.counts
             counts.answered += 1
             counts.last = now
-            if needs_caller:
+            if is_over or call.think:
                 caller.go_on(call, now)
                 continue
+            begun += 1
             call = caller.next_call(None)
             if call is not new_call:
-                new_call, (head, tail) = call, self._templates.of(call)
+                new_call, request = call, self._prepare(call)
             digits = new_id()
             open_calls[digits] = caller, call, now
-            requests.append(head + digits + tail)
-        if starts:
-            self._out += requests
-            turn.tally.sent += len(requests)
-            turn.tally.answer_known(calls, starts, now)
-        return others
+            put(digits.join(request))
+        turn.tally.sent += begun
+        turn.tally.answer_known(calls, starts, now)
 
     def _receive(self, line: bytes, now: float) -> None:
         """Take one line."""

@@ -31,7 +31,7 @@ __all__ = [
     "response_to",
 ]
 
-_FIRST_ID: Final = 1_000_000_001
+_FIRST_IDS: Final = 1_000_001  # the first seven digits
 DIGITS: Final = 10
 INFO: Final = {"name": "mcp-trio bench", "version": __version__}
 _META: Final = "io.modelcontextprotocol/"
@@ -42,7 +42,9 @@ _MAX_TEMPLATES: Final = 4096
 
 def new_ids() -> Iterator[bytes]:
     """Return the ids of a load, as digits."""
-    return map(b"%d".__mod__, itertools.count(_FIRST_ID))
+    ends = [b"%03d" % number for number in range(1000)]  # put together they cost least
+    begins = map(b"%d".__mod__, itertools.count(_FIRST_IDS))
+    return itertools.chain.from_iterable(map(begin.__add__, ends) for begin in begins)
 
 
 class Template(NamedTuple):
