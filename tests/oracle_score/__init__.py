@@ -6,6 +6,7 @@
   its places.
 - `wrapper`: the mutants as targets of the fuzzer, in memory and on a virtual clock.
 - `witness`: a directed conversation for each mutant. It counts only if that shows the breach.
+- `odd_habits`: what the right servers and clients may do besides. The fuzzer must find nothing.
 - `score`: campaigns against the mutants, the held-out third, and the baseline.
 
     python -m tests.oracle_score --cases 3000
