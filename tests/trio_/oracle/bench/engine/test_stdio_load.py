@@ -262,6 +262,42 @@ async def test_bad_response_among_equal_ones_of_a_read_is_seen(
     assert turn.errors == {cause: 10}
 
 
+@pytest.mark.parametrize("more", ["late", "twice", "unknown"])
+async def test_equal_line_that_answers_no_open_call_is_no_result(
+    autojump_clock: Any, more: str
+) -> None:
+    """It is read together with the response of an open call, whose bytes it has but for the id.
+
+    One answers a call that has timed out. One that answers no call, or an answered one, is a
+    response with a wrong id.
+    """
+    number = 0
+    late: list[Message] = []
+
+    async def handle(server: StdioStandIn, message: Message) -> None:
+        nonlocal number
+        number += 1
+        if more == "late" and number == 5:
+            late.append(message)
+            return
+        await trio.sleep(0.01)
+        lines = [_compact(message)]
+        if late:
+            lines.insert(0, _compact(late.pop()))
+        elif more == "twice" and number == 5:
+            lines *= 2
+        elif more == "unknown" and number == 5:
+            lines.append(_compact({**message, "id": message["id"] + 10**9}))
+        await server.send(b"".join(lines))
+
+    async with stdio_load(handle, timeout=0.1) as (load, _):
+        turn = await load.turn(Mix([ECHO]), ONE, 0.295)
+    assert turn.sent == turn.answered + 1
+    assert turn.answered == turn.histogram.count == (20 if more == "late" else 30)
+    assert turn.timeouts == (1 if more == "late" else 0)
+    assert turn.errors == ({} if more == "late" else {"wrong id": 1})
+
+
 async def test_response_in_pieces_is_one(autojump_clock: Any) -> None:
     async def handle(server: StdioStandIn, message: Message) -> None:
         data = json.dumps(result(message)).encode() + b"\n"
