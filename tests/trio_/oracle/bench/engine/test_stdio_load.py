@@ -190,7 +190,11 @@ async def test_response_is_found_at_any_place_of_its_id(autojump_clock: Any, lin
 
 
 def _compact(message: Message) -> bytes:
-    return json.dumps(result(message), separators=(",", ":")).encode() + b"\n"
+    return _compact_result(message, None)
+
+
+def _compact_result(message: Message, value: Any) -> bytes:
+    return json.dumps(result(message, value), separators=(",", ":")).encode() + b"\n"
 
 
 def _spaced(message: Message) -> bytes:
@@ -296,6 +300,23 @@ async def test_equal_line_that_answers_no_open_call_is_no_result(
     assert turn.answered == turn.histogram.count == (20 if more == "late" else 30)
     assert turn.timeouts == (1 if more == "late" else 0)
     assert turn.errors == ({} if more == "late" else {"wrong id": 1})
+
+
+async def test_equal_responses_to_different_calls_are_judged_by_the_call(
+    autojump_clock: Any,
+) -> None:
+    """One call may continue, and the other may not."""
+
+    async def handle(server: StdioStandIn, message: Message) -> None:
+        await trio.sleep(0.01)
+        await server.send(_compact_result(message, {"resultType": "input_required"}))
+
+    work = Mix([ECHO._replace(may_continue=True, weight=9), PING])
+    async with stdio_load(handle) as (load, server):
+        turn = await load.turn(work, Pace(None, 2), 0.395)
+    methods = [message["method"] for message in server.received]
+    assert turn.answered == methods.count("tools/call") > 20
+    assert turn.errors == {"input_required": methods.count("ping")}
 
 
 async def test_response_in_pieces_is_one(autojump_clock: Any) -> None:
