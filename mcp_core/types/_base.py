@@ -26,6 +26,7 @@ Cursor: TypeAlias = str
 LoggingLevel: TypeAlias = Literal[
     "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"
 ]
+# All levels, from the least to the most severe.
 LOGGING_LEVELS: Final[tuple[LoggingLevel, ...]] = get_args(LoggingLevel)
 
 # Keys that MCP defines inside `_meta`. A request's keys are fields of `RequestMeta`.
