@@ -81,6 +81,7 @@ SILENT: Final[Mapping[tuple[Side, str, str], str]] = {
     ("client", E, "tasks-status-notifications"): "the suite has no check there yet",
 }
 
+_NEAR: Final = 0.05  # seconds by which two clocks may differ after some minutes
 _RESULT: Final = re.compile(r"(?:server-)?(.+)-(\d{4}-\d\d-\d\dT\d\d)-(\d\d)-(\d\d)-(\d+)Z")
 
 
@@ -154,8 +155,14 @@ def scenarios_in(place: Path) -> dict[str, float]:
     return dict(sorted(found.items(), key=lambda each: each[1]))
 
 
-def split(judged: JudgedTrace, path: Path, begins: Mapping[str, float]) -> dict[str, JudgedTrace]:
-    """Return each scenario's part of a trace in which they were played one after the other."""
+def split(
+    judged: JudgedTrace, path: Path, begins: Mapping[str, float], suite_side: Side, version: str
+) -> dict[str, JudgedTrace]:
+    """Return each scenario's part of a trace in which they were played one after the other.
+
+    What was recorded near the time between two scenarios can belong to either: the suite's clock
+    is the wall clock, the trace's is monotonic. So it is for one that explains it.
+    """
     began = datetime.fromisoformat(judged.header.at).astimezone(UTC).timestamp()
     starts = [each - began for each in begins.values()]
     names = list(begins)
@@ -164,19 +171,43 @@ def split(judged: JudgedTrace, path: Path, begins: Mapping[str, float]) -> dict[
         for each in names
     }
 
-    def part_at(line: int) -> JudgedTrace:
-        return parts[names[max(0, bisect_right(starts, judged.times[line]) - 1)]]
+    def may_be_at(line: int) -> list[str]:
+        """Return the scenarios that a line can be of, the likely one first."""
+        time = judged.times[line]
+        found, first, last = (
+            max(0, bisect_right(starts, time + more) - 1) for more in (0, -_NEAR, _NEAR)
+        )
+        return [names[found], *(names[n] for n in range(first, last + 1) if n != found)]
+
+    def part_of(finding: Finding) -> JudgedTrace:
+        """Return the part of the first scenario that has a finding in its tables."""
+        found = may_be_at(finding.lines[0])
+        for each in found:
+            key = suite_side, version, each
+            if finding.row in FAULTS.get(key, ()) or finding.row in POSSIBLE.get(key, ()):
+                return parts[each]
+        return parts[found[0]]
+
+    def part_of_message(line: int, sender: str) -> JudgedTrace:
+        """Return the part of the earliest scenario without a message of its sender, if any.
+
+        That one gets no other message. Else return the likely scenario's part.
+        """
+        found = may_be_at(line)
+        found = [each for each in found if (suite_side, version, each) not in SILENT] or found
+        lacking = [each for each in found if not parts[each].messages[sender]]
+        return parts[min(lacking, key=names.index, default=found[0])]
 
     for number, line in read_trace([path.read_bytes()])[1]:
         assert isinstance(line, TraceLine)
         if line.sender is not None and line.message is not None:
-            part_at(number).messages[line.sender] += 1
+            part_of_message(number, line.sender).messages[line.sender] += 1
     for each in judged.certain:
-        part_at(each.lines[0]).certain.append(each)
+        part_of(each).certain.append(each)
     for each in judged.possible:
-        part_at(each.lines[0]).possible.append(each)
+        part_of(each).possible.append(each)
     for each in judged.without_secrets:
-        part_at(each.lines[0]).without_secrets.append(each)
+        part_of(each).without_secrets.append(each)
     return parts
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -69,7 +70,7 @@ def test_official_suite_passes_through_the_proxy_to_our_server(
     assert sum(successes_in(checks) for _, checks in found) > (75 if version == D else 180)
     judged = judge_file(trace)
     assert judged.header.observer == "between"
-    parts = split(judged, trace, begins)
+    parts = split(judged, trace, begins, "client", version)
     assert [
         problem
         for name, part in parts.items()
@@ -134,6 +135,7 @@ OPENING = [
     (0.5, "server", f'{{"jsonrpc":"2.0","id":0,"result":{{{PEER},"serverInfo":{INFO}}}}}'),
     (0.6, "client", '{"jsonrpc":"2.0","method":"notifications/initialized"}'),
 ]
+ASKED = [("client", PING), ("server", PONG)]
 BEGAN = "2026-11-29T12:00:00.500000Z"
 # `ping`, then `tools-list` from 12:00:02 on.
 FOLDERS = ("server-ping-2026-11-29T12-00-01-000Z", "server-tools-list-2026-11-29T12-00-02-000Z")
@@ -168,12 +170,32 @@ def test_scenario_without_a_message_or_with_a_finding_has_a_problem(
     )
     for each in FOLDERS:
         (tmp_path / "results" / each).mkdir(parents=True)
-    parts = split(judge_file(path), path, scenarios_in(tmp_path / "results"))
+    parts = split(judge_file(path), path, scenarios_in(tmp_path / "results"), "client", D)
     assert list(parts) == ["ping", "tools-list"]
     found = {name: check_scenario(part, "client", D, name) for name, part in parts.items()}
     for name, sentence in problems.items():
         assert any(sentence in each for each in found[name]), found
     assert found["ping"] == []
+
+
+def test_exchange_at_the_time_between_two_scenarios_is_of_the_one_that_lacks_it(
+    tmp_path: Path,
+) -> None:
+    """The suite's clock was 10 ms ahead, so that a short scenario seemed to have no message."""
+    header = TraceHeader(format_version=1, at=BEGAN, observer="between", transport="stdio")
+    path = tmp_path / "trace.mcp.jsonl"
+    exchanges = [(t, who, raw) for t in (1.51, 2.5) for who, raw in ASKED]
+    path.write_bytes(
+        encode_header(header)
+        + b"".join(
+            encode_line(TraceLine(t=t, sender=who, raw=raw))  # type: ignore[arg-type]
+            for t, who, raw in OPENING + exchanges
+        )
+    )
+    began = datetime.fromisoformat(BEGAN).timestamp()
+    begins = {"first": began, "short": began + 1.4, "next": began + 1.5}
+    parts = split(judge_file(path), path, begins, "client", D)
+    assert [sorted(each.messages) for each in parts.values()] == [["client", "server"]] * 3
 
 
 def test_fault_that_the_suite_has_repaired_is_a_problem(tmp_path: Path) -> None:
