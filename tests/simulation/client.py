@@ -610,8 +610,11 @@ class StickyClient(SimClient):
 
     async def _read_result(self, task: SimTask) -> None:
         answer = await self._request("tasks/result", {"taskId": task.id})
-        if "result" in answer:
-            self._saw(task, {"status": "completed", "result": answer["result"]}, 0.0)
+        result = answer.get("result")
+        if result is not None and result.get("isError"):
+            self._saw(task, {"status": "failed"}, 0.0)  # as `tasks/get` says in this revision
+        elif result is not None:
+            self._saw(task, {"status": "completed", "result": result}, 0.0)
 
     async def _watch(self, number: int) -> None:
         if self.tasks:

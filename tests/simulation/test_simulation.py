@@ -30,6 +30,21 @@ def test_world_comes_to_rest_and_nothing_is_wrong(seed: int) -> None:
     assert play(small(seed)).faults == []
 
 
+# Seeds that have failed, with the steps that this took.
+MENDED = {
+    44318: (1, 1, (2, 3, 6, 7, 12, 13, 14)),  # a cancellation whose client went away, unstored
+    26569: (2, 1, (0, 1, 2, 5)),  # the simulated client took a failed task for a completed one
+}
+
+
+@pytest.mark.parametrize("seed", MENDED)
+def test_plan_that_has_failed_finds_nothing_now(seed: int) -> None:
+    workers, clients, numbers = MENDED[seed]
+    plan = plan_of(seed)
+    steps = tuple(plan.steps[number] for number in numbers)
+    assert play(plan._replace(workers=workers, clients=clients, steps=steps)).faults == []
+
+
 @pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("first", range(0, 1_000, 50))
