@@ -33,6 +33,11 @@ def _new(*steps: Any) -> Visit:
     return visit([("open", NEW, *WHOLE), *steps])
 
 
+def _fits_in_header(text: str) -> bool:
+    """Return True if a text can be the value of a header as it is (RFC 9110, section 5.5)."""
+    return text.isascii() and text.isprintable() and text == text.strip() != ""
+
+
 class IgnoreHead(HttpOperator):
     """Doesn't compare or check what a header says."""
 
@@ -46,23 +51,24 @@ class IgnoreHead(HttpOperator):
             exchange.set(b"origin", None)
         elif place == "Mcp-Name" and is_new and isinstance(params, dict):
             name = params.get("name", params.get("uri"))
-            if isinstance(name, str) and exchange.get(b"mcp-name") and name.isascii():
+            if isinstance(name, str) and exchange.get(b"mcp-name") and _fits_in_header(name):
                 exchange.set(b"mcp-name", name.encode())
-        elif place == "Mcp-Method" and is_new and exchange.rpc_method:
+        elif place == "Mcp-Method" and is_new and _fits_in_header(exchange.rpc_method):
             exchange.set(b"mcp-method", exchange.rpc_method.encode())
         elif place == "Mcp-Method that is there" and exchange.get(b"mcp-method"):
-            exchange.set(b"mcp-method", exchange.rpc_method.encode() or None)
+            if not exchange.rpc_method or _fits_in_header(exchange.rpc_method):
+                exchange.set(b"mcp-method", exchange.rpc_method.encode() or None)
         elif place == "Mcp-Param" and isinstance(params, dict) and params.get("name") == "locate":
             arguments = params.get("arguments")
             region = arguments.get("region") if isinstance(arguments, dict) else None
-            if isinstance(region, str) and region.isascii() and region.isprintable() and region:
+            if isinstance(region, str) and _fits_in_header(region):
                 exchange.set(b"mcp-param-region", region.encode())
         elif place == "the version of a session" and exchange.get(b"mcp-session-id"):
             exchange.set(b"mcp-protocol-version", OLD.encode())
         elif place == "the version of a request" and is_new and isinstance(params, dict):
             meta = params.get("_meta")
             found = meta.get(META + "protocolVersion") if isinstance(meta, dict) else None
-            if isinstance(found, str):
+            if isinstance(found, str) and _fits_in_header(found):
                 exchange.set(b"mcp-protocol-version", found.encode())
         return None
 
