@@ -38,7 +38,7 @@ __all__ = [
 
 BASELINE: Final = Path(__file__).with_name("baseline.json")
 # What the committed score is made with.
-CASES: Final = 500  # for each mutant, at most
+CASES: Final = 3_000  # for each mutant, at most
 SEED: Final = 37  # of the cases
 MAX_LOST: Final = 2  # faults that may be lost without a failure
 CLEAN: Final = "clean/"  # before the name of an unbroken server
