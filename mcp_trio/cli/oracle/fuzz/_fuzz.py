@@ -205,7 +205,7 @@ def fuzz(target: Target, options: FuzzOptions) -> int:
     """Run the fuzzer and return the exit status.
 
     Raises:
-        CliError: there is no conversation with the server, or a file cannot be read or written.
+        CliError: the server begins no conversation, or a file cannot be read or written.
     """
     if target.configured is not None:
         from mcp_trio.cli.configured._launch import find_launch

@@ -20,8 +20,8 @@ _READ: Final = 64 * 1024  # bytes
 class DirectStream(trio.abc.Stream):
     """A TCP connection on POSIX, where a socket is read and written as a file is.
 
-    One task uses it. `send_all` is no checkpoint if the socket takes all bytes at once, and
-    `receive_some` always is one.
+    One task uses it. `receive_some` is always a checkpoint. `send_all` isn't one if the socket
+    takes all bytes at once.
 
     Attributes:
         transport_stream: the connection, which is closed with this one.

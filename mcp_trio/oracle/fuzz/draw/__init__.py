@@ -9,6 +9,6 @@
 
 `CaseSource` (`_cases`) draws what `CaseChoices` (`_choices`) allow. A phrase is a function of a
 `Drawing`, the choices and a revision; `_phrases` says how often each one is drawn. Phrases are in
-`_requests`, `_calls`, `_http`, `_damaging` and `_stress`, those of two clients in `_second_client`.
-Only this folder and the strategies need hypothesis.
+`_requests`, `_calls`, `_http`, `_damaging` and `_stress`. `_second_client` has the
+ones with two clients. Only this folder and the strategies need hypothesis.
 """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MARKS", "second_client"]
 
-# Texts by which the results of one client's calls are told from the other one's.
+# Texts in the arguments of each client's calls: a result with the other client's text has leaked.
 MARKS: Final = ("mcp-trio-fuzz first client", "mcp-trio-fuzz second client")
 _LIST: Final[Step] = ("request", "tools/list", {}, "int")
 _LOGGING_CALLS: Final = 3  # different tools: few of them write to the log

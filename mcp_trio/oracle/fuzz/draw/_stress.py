@@ -41,7 +41,7 @@ def heavy(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
 
 
 def draw_stress(below: Callable[[int], int], *, http: bool, modern: bool) -> list[tuple[Any, ...]]:
-    """Return a phrase of stress steps, without those of `draw_heavy`.
+    """Return a phrase of stress steps. `draw_heavy` draws the heavy ones.
 
     Args:
         below: draws a number from 0 up to its argument.
