@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from mcp_core.trace import Finding, HttpHead, Judge, SseFields, TraceHeader, TraceLine
 from tests.fuzz_targets.broken_http import NAMES
 from tests.fuzz_targets.engine import META
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -30,7 +31,6 @@ __all__ = ["SERVER", "HttpConversation", "Json", "ProcessConversation", "StdioCo
 Json = dict[str, Any]
 
 SERVER: Final = Path(__file__).with_name("broken_server.py")
-TIMEOUT: Final = 5.0  # seconds for a response
 ALL_OFFERS: Final[Json] = {"elicitation": {}, "sampling": {}, "roots": {}}
 
 
@@ -195,7 +195,7 @@ class StdioConversation(ProcessConversation):
     transport = "stdio"
 
     def _begin(self) -> None:
-        self._lines: Queue[bytes] = Queue()
+        self._lines: Queue[bytes | None] = Queue()  # None is the end of the output
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -209,39 +209,54 @@ class StdioConversation(ProcessConversation):
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self._lines.put(line)
+        self._lines.put(None)
 
     def _end(self) -> None:
         try:
-            self.process.wait(TIMEOUT)
+            self.process.wait(PATIENCE)
         finally:
             self.process.kill()
             self.process.wait()
         self._reader.join()
-        while not self._lines.empty():
-            self._take(self._lines.get())
+        while (line := self._lines.get()) is not None:
+            self._take(line)
 
     def _take(self, line: bytes) -> Json:
         self._judge_line(sender="server", raw=line.decode().rstrip("\n"))
         found: Json = json.loads(line)
         return found
 
-    def send(self, message: Json | list[Json] | bytes) -> None:
-        """Send a line."""
-        data = message if isinstance(message, bytes) else json.dumps(message).encode()
-        try:
-            self._judge_line(sender="client", raw=data.decode())
-        except UnicodeDecodeError:
-            self._judge_line(sender="client", data=data)
+    def send(self, *messages: Json | list[Json] | bytes) -> None:
+        """Send lines, in one write."""
+        lines = [
+            each if isinstance(each, bytes) else json.dumps(each).encode() for each in messages
+        ]
+        for line in lines:
+            try:
+                self._judge_line(sender="client", raw=line.decode())
+            except UnicodeDecodeError:
+                self._judge_line(sender="client", data=line)
         assert self.process.stdin is not None
-        self.process.stdin.write(data + b"\n")
+        self.process.stdin.write(b"".join(line + b"\n" for line in lines))
         self.process.stdin.flush()
 
-    def receive(self, timeout: float = TIMEOUT) -> Json | None:
-        """Return the next message, or None if there is none in time."""
+    def receive(self, timeout: float = PATIENCE) -> Json | None:
+        """Return the next message, or None if none comes in time or the server has ended."""
         try:
-            return self._take(self._lines.get(timeout=timeout))
+            line = self._lines.get(timeout=timeout)
         except Empty:
             return None
+        if line is None:
+            self._lines.put(None)
+            return None
+        return self._take(line)
+
+    def is_silent_on(self, message: Json) -> bool:
+        """Send a request. Return True if nothing comes before the response to another one."""
+        count = len(self.other)
+        self.send(message)
+        self.call("tools/list")
+        return len(self.other) == count
 
     def start(self, method: str, params: Json | None = None) -> Any:
         """Send a request, and return its id."""
@@ -256,16 +271,16 @@ class StdioConversation(ProcessConversation):
                 return
         raise TimeoutError(method)
 
-    def response(self, id: Any) -> Json:
-        """Return the response with an id."""
-        end = time.monotonic() + TIMEOUT
+    def response(self, *ids: Any) -> Json:
+        """Return the first response that has one of the ids."""
+        end = time.monotonic() + PATIENCE
         while (message := self.receive(max(0.0, end - time.monotonic()))) is not None:
             if "method" in message and "id" in message:
                 self.send(self.respond(message))
-            if "method" not in message and message.get("id") == id:
+            if "method" not in message and message.get("id") in ids:
                 return message
             self.other.append(message)
-        raise TimeoutError(f"no response to {id}")
+        raise TimeoutError(f"no response to {ids}")
 
     def call(self, method: str, params: Json | None = None, id: Any = None) -> Json:
         message = self.message(method, params, id)
@@ -352,7 +367,7 @@ class HttpConversation(ProcessConversation):
         with self._lock:
             self._exchanges += 1
             number = self._exchanges
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             pairs = tuple(headers.items())
             head = HttpHead(version="1.1", method=method, target="/mcp", headers=pairs)
@@ -426,7 +441,7 @@ class HttpConversation(ProcessConversation):
             self.post(message)
 
     def await_method(self, method: str) -> None:
-        end = time.monotonic() + TIMEOUT
+        end = time.monotonic() + PATIENCE
         while not any(each.get("method") == method for each in self.other):
             if time.monotonic() > end:
                 raise TimeoutError(method)
