@@ -9,6 +9,8 @@
 4. An error of the tool is checked only if the arguments fit the tool's schema. A server is right to
    refuse others, and a case that is made small would often end there.
 5. Each function gets copies of its own.
+6. A value belongs to the conversation whose call has returned it. Another one, after a `reconnect`
+   or beside it, can have another process or user, for which a right server doesn't have it.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import json
 import linecache
 import math
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -177,6 +179,21 @@ class Checks:
             self._on_broken(f"the {declared.kind} {declared.name} is broken: {text}")
 
 
+class _Conversation:
+    """What the calls of one conversation have returned, and what was handed to its next ones.
+
+    Attributes:
+        values: by the name that an `after_call` provides.
+        next: arguments of the next call, by tool.
+        tasks: the calls that have become tasks, by the task's id.
+    """
+
+    def __init__(self) -> None:
+        self.values: dict[str, list[Any]] = {}
+        self.next: dict[str, dict[str, Any]] = {}
+        self.tasks: dict[str, SentRequest] = {}
+
+
 class CaseChecks:
     """The checks of one play of a case, with the values that its calls have returned.
 
@@ -189,30 +206,36 @@ class CaseChecks:
         self._before = checks.invariants.of_kind("before_call")
         self._after = checks.invariants.of_kind("after_call")
         self._invariants = checks.invariants.of_kind("invariant")
-        self._values: dict[str, list[Any]] = {}
-        self._next: dict[str, dict[str, Any]] = {}  # arguments of the next call, by tool
-        self._handed: dict[int, dict[str, Any]] = {}  # by the id of a `SentRequest`
+        # By the number of a session.
+        self._conversations: defaultdict[int, _Conversation] = defaultdict(_Conversation)
+        # By the id of a `SentRequest`.
+        self._handed: dict[int, dict[str, Any]] = {}
+        self._sessions: dict[int, TargetSession] = {}  # the ones in which they were sent
         self._seen: set[int] = set()  # the ids of those that were looked at
-        self._tasks: dict[str, SentRequest] = {}  # the calls that have become tasks
 
-    def hand(self, tool: str, argument: str, value: str, place: int) -> None:
-        """Give the next call of a tool a value for an argument; place 0 is the newest value.
+    def hand(
+        self, session: TargetSession, tool: str, argument: str, value: str, place: int
+    ) -> None:
+        """Give a session's next call of a tool a value for an argument; place 0 is the newest one.
 
-        Without any value the argument stays as it was drawn.
+        Without any value of this conversation the argument stays as it was drawn.
         """
-        if known := self._values.get(value):
-            self._next.setdefault(tool, {})[argument] = known[-1 - place % len(known)]
+        conversation = self._conversations[session.number]
+        if known := conversation.values.get(value):
+            conversation.next.setdefault(tool, {})[argument] = known[-1 - place % len(known)]
 
-    async def prepare(self, tool: str, arguments: Any, revision: str) -> tuple[Any, dict[str, Any]]:
+    async def prepare(
+        self, session: TargetSession, tool: str, arguments: Any
+    ) -> tuple[Any, dict[str, Any]]:
         """Return the arguments of a call, and those of them that were handed to it."""
-        handed = self._next.pop(tool, {})
+        handed = self._conversations[session.number].next.pop(tool, {})
         if not isinstance(arguments, dict):
             return arguments, {}
         arguments = {**arguments, **handed}
         for each in self._before:
             if not each.takes(tool):
                 continue
-            call = _call(tool, arguments, handed, revision)
+            call = _call(tool, arguments, handed, session.revision)
             found, _ = await self._checks.run(each, call)
             if found is None:
                 continue
@@ -236,15 +259,22 @@ class CaseChecks:
     async def check(self, session: TargetSession) -> None:
         """Run the functions for the results that have come since the last time."""
         for request in list(session.requests):
+            # After a `reconnect` it still has the requests of the former session.
+            sender = self._sessions.setdefault(id(request), session)
             if request.answer is None or id(request) in self._seen:
                 continue
             self._seen.add(id(request))
-            call, result = self._find_result(request)
+            call, result = self._find_result(request, self._conversations[sender.number].tasks)
             if call is not None:
-                await self._check_result(session, call, result)
+                await self._check_result(sender, call, result)
 
-    def _find_result(self, request: SentRequest) -> tuple[SentRequest | None, Any]:
-        """Return the call that a response belongs to, and its final result, or None and None."""
+    def _find_result(
+        self, request: SentRequest, tasks: dict[str, SentRequest]
+    ) -> tuple[SentRequest | None, Any]:
+        """Return the call that a response belongs to, and its final result, or None and None.
+
+        `tasks` are those of its conversation.
+        """
         answer = request.answer
         result = None if answer in (None, LOST) else answer.get("result")
         if not isinstance(result, dict) or not request.is_plain or request.cancelled:
@@ -253,7 +283,7 @@ class CaseChecks:
             task = result.get("task", result)
             id = task.get("taskId") if isinstance(task, dict) else None
             if isinstance(id, str) and "content" not in result:
-                self._tasks[id] = request
+                tasks[id] = request
                 return None, None
             is_final = result.get("resultType", "complete") == "complete"
             return (request, result) if is_final else (None, None)
@@ -266,7 +296,7 @@ class CaseChecks:
         id = params.get("taskId") if isinstance(params, dict) else None
         if not isinstance(result, dict) or not isinstance(id, str):
             return None, None
-        return self._tasks.pop(id, None), result
+        return tasks.pop(id, None), result
 
     async def _check_result(
         self, session: TargetSession, request: SentRequest, result: dict[str, Any]
@@ -291,7 +321,7 @@ class CaseChecks:
             call = _call(name, arguments, handed, session.revision)
             value, failed = await self._checks.run(each, call, decoded)
             if each.provides:
-                self._keep(each, value)
+                self._keep(session, each, value)
             if failed is not None:
                 fault = TargetFault(
                     kind="invariant",
@@ -305,9 +335,10 @@ class CaseChecks:
                 )
                 session.add_fault(fault)
 
-    def _keep(self, declared: Declared, value: Any) -> None:
+    def _keep(self, session: TargetSession, declared: Declared, value: Any) -> None:
         """Keep the values that a function has returned."""
-        known = self._values.setdefault(declared.provides, [])
+        values = self._conversations[session.number].values
+        known = values.setdefault(declared.provides, [])
         for each in value if isinstance(value, list) else [value]:
             if each is None:
                 continue

@@ -36,7 +36,7 @@ async def _call(play: Play, tool: str, arguments: Any, extra: tuple[str, ...] = 
     session = play.session
     handed: dict[str, Any] = {}
     if play.checks is not None:
-        arguments, handed = await play.checks.prepare(tool, arguments, session.revision)
+        arguments, handed = await play.checks.prepare(session, tool, arguments)
     params: dict[str, Any] = {"name": tool, "arguments": arguments}
     is_task = "task" in extra or UNSUPPORTED_TASK in extra
     if is_task and dialect_of(session.revision).stateful:
@@ -51,7 +51,7 @@ async def _call(play: Play, tool: str, arguments: Any, extra: tuple[str, ...] = 
 
 async def _hand(play: Play, tool: str, argument: str, value: str, place: int) -> None:
     if play.checks is not None:
-        play.checks.hand(tool, argument, value, place)
+        play.checks.hand(play.session, tool, argument, value, place)
 
 
 async def _burst(play: Play, count: int, method: str, params: Any = "absent") -> None:

@@ -73,11 +73,16 @@ def need(name: str) -> dict[str, Any]:
 STRICT = [{**each, "inputSchema": need(*each["inputSchema"]["properties"])} for each in TOOLS]
 
 
-def play(server: NotesServer, case: Case, checks: Checks) -> list[tuple[str, str, str]]:
-    """Play a case once. Return kind, row and sentence of what the author's functions find."""
+def play(
+    server: NotesServer, case: Case, checks: Checks, seconds: float = 0.0
+) -> list[tuple[str, str, str]]:
+    """Play a case once. Return kind, row and sentence of what the author's functions find.
+
+    A call takes so many seconds.
+    """
 
     async def run() -> list[tuple[str, str, str]]:
-        session = await MemoryTarget(server).open()
+        session = await MemoryTarget(server, times={"tools/call": seconds}).open()
         outcome = await Player(checks=checks.begin()).play(case, session)
         await session.aclose()
         return [
@@ -289,23 +294,27 @@ def test_response_without_a_final_success_is_not_checked(
     assert not checks.counts
 
 
-@pytest.mark.parametrize("client", [0, 1])
-async def test_result_over_http_is_checked_for_each_client(
-    tmp_path: Path, autojump_clock: Any, client: int
-) -> None:
-    """A value that one client was given is handed to the other one, too."""
-    checks = checks_of(tmp_path, CREATED, CAN_BE_READ)
-    server = NotesServer(forgets=("bad",))
+async def played_on_http(server: NotesServer, checks: Checks, case: Case) -> list[str]:
+    """Play a case over HTTP. Return the rows of what the author's functions find."""
 
     def respond(message: Any) -> HttpResponse:
         for each in server(message):
             return HttpResponse(body=json.dumps(each).encode())
         return HttpResponse(202)
 
-    steps: Case = [*opening(OLD), HAND, read(), ("wait",)]
-    case = [*opening(OLD), create("bad"), ("wait",), *(on_client(client, each) for each in steps)]
     outcome, _ = await played_over_http(respond, case, Player(checks=checks.begin()))
-    assert [each.row for each in outcome.faults if each.kind == "invariant"] == [NAME]
+    return [each.row for each in outcome.faults if each.kind == "invariant"]
+
+
+@pytest.mark.parametrize("client", [0, 1])
+async def test_result_over_http_is_checked_for_each_client(
+    tmp_path: Path, autojump_clock: Any, client: int
+) -> None:
+    checks = checks_of(tmp_path, CREATED, CAN_BE_READ)
+    server = NotesServer(forgets=("bad",))
+    steps: Case = [*opening(OLD), create("bad"), ("wait",), HAND, read(), ("wait",)]
+    case = [*opening(OLD), *(on_client(client, each) for each in steps)]
+    assert await played_on_http(server, checks, case) == [NAME]
     assert server.arguments[-1] == {"id": "note-0"}
 
 
@@ -345,6 +354,43 @@ def test_values_belong_to_one_play(tmp_path: Path) -> None:
     play(server, [*opening(OLD), create(), ("wait",)], checks)
     play(server, [*opening(OLD), HAND, read("drawn")], checks)
     assert server.arguments[-1] == {"id": "drawn"}
+
+
+@pytest.mark.parametrize("before", [[("wait",)], [], [("wait",), HAND]])
+def test_conversation_after_a_reconnect_begins_without_values(
+    tmp_path: Path, before: list[Any]
+) -> None:
+    """A right server with notes for each process hasn't the former one's. That is also so if the
+    response comes while the former conversation ends.
+    """
+    checks = checks_of(tmp_path, CREATED, CAN_BE_READ)
+    server = NotesServer()
+    again = [("reconnect",), *opening(OLD), HAND, read("drawn"), ("wait",)]
+    case = [*opening(OLD), create(), *before, *again, create(), ("wait",), HAND, read()]
+    assert play(server, case, checks, seconds=0.5) == []
+    ids = [each["id"] for each in server.arguments if "id" in each]
+    assert ids == ["drawn", "note-0"]
+
+
+@pytest.mark.parametrize(("giver", "taker"), [(0, 1), (1, 0)])
+async def test_value_of_one_client_is_not_handed_to_the_other(
+    tmp_path: Path, autojump_clock: Any, giver: int, taker: int
+) -> None:
+    """The other one can be another user. A step hands a value to a call of its own client."""
+    checks = checks_of(tmp_path, CREATED)
+    server = NotesServer()
+    turns: list[tuple[int, Step]] = [
+        *((each, step) for each in (0, 1) for step in opening(OLD)),
+        *((giver, step) for step in (create(), ("wait",))),
+        *((taker, step) for step in (HAND, read("drawn"), ("wait",))),
+        (giver, HAND),
+        *((taker, step) for step in (read("drawn too"), ("wait",))),
+        (giver, read("own")),
+    ]
+    case = [on_client(client, step) for client, step in turns]
+    assert await played_on_http(server, checks, case) == []
+    ids = [each["id"] for each in server.arguments if "id" in each]
+    assert ids == ["drawn", "drawn too", "note-0"]
 
 
 def test_before_call_replaces_arguments_and_a_changed_copy_changes_nothing(tmp_path: Path) -> None:
