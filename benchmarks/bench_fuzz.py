@@ -51,7 +51,7 @@ from mcp_core import ALL  # noqa: E402
 from mcp_trio.oracle.fuzz._echo import Echo  # noqa: E402
 from mcp_trio.oracle.fuzz._http import UrlTarget  # noqa: E402
 from mcp_trio.oracle.fuzz._probe import probe  # noqa: E402
-from mcp_trio.oracle.fuzz._session import dialect_of  # noqa: E402
+from mcp_trio.oracle.fuzz._revisions import dialect_of  # noqa: E402
 from mcp_trio.oracle.fuzz._stdio import CommandTarget  # noqa: E402
 from mcp_trio.oracle.fuzz.campaign._campaign import (  # noqa: E402
     DEFAULT_LANES,

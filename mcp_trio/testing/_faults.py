@@ -153,7 +153,7 @@ async def _find(
     from mcp_trio.oracle.fuzz._case import own_step
     from mcp_trio.oracle.fuzz._echo import Echo
     from mcp_trio.oracle.fuzz._probe import probe
-    from mcp_trio.oracle.fuzz._session import dialect_of
+    from mcp_trio.oracle.fuzz._revisions import dialect_of
     from mcp_trio.oracle.fuzz._stdio import CommandTarget
     from mcp_trio.oracle.fuzz.invariants._declared import InvariantError
     from mcp_trio.oracle.fuzz.play._player import Player
@@ -218,7 +218,7 @@ async def _reason_for_silence(
     A case can ask for nothing, or for errors only. Then a plain conversation decides.
     """
     from mcp_core import ALL
-    from mcp_trio.oracle.fuzz._session import dialect_of
+    from mcp_trio.oracle.fuzz._revisions import dialect_of
 
     ends = any(step[0] in _ENDING for step in steps)
     if not outcome.answered and (outcome.is_owed or (session.ended and not ends)):

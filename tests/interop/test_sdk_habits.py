@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from mcp_trio.oracle.fuzz._probe import probe
-from mcp_trio.oracle.fuzz._session import dialect_of
+from mcp_trio.oracle.fuzz._revisions import dialect_of
 from mcp_trio.oracle.fuzz._stdio import CommandTarget
 from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
 from mcp_trio.oracle.fuzz.draw._choices import CaseChoices

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import trio
 
 from mcp_trio.oracle.fuzz._probe import probe
-from mcp_trio.oracle.fuzz._session import dialect_of
+from mcp_trio.oracle.fuzz._revisions import dialect_of
 from mcp_trio.oracle.fuzz.client._client_play import ClientPlayer
 from mcp_trio.oracle.fuzz.play._play import Play
 from mcp_trio.oracle.fuzz.play._player import play_case

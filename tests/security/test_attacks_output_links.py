@@ -19,7 +19,7 @@ from mcp_trio.cli._screen import Screen
 from mcp_trio.cli.oracle._check import check
 from mcp_trio.cli.oracle.fuzz._run import run_shown
 from mcp_trio.cli.use._output import FileContent, write_files
-from mcp_trio.oracle.fuzz._session import new_header
+from mcp_trio.oracle.fuzz._shared_trace import new_header
 from tests.trio_.oracle.fuzz.test_report import SOLID, found, written
 
 if TYPE_CHECKING:

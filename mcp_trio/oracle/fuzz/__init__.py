@@ -5,8 +5,12 @@ How the parts join, from the bottom up:
 - `_case`: a case is a literal list of steps. It can be cut anywhere, stored, and played without
   hypothesis. A step that makes no sense when its turn comes does nothing.
 - `_damage`: which steps send what a receiver needn't take for a message.
-- `_session`: one conversation with the target: the open requests, what the server has given out
-  (cursors, tasks, ...), and the judge, which gets each line that is sent or received.
+- `_revisions`, `_interoperable_json`: the dialect of a revision; and which JSON all readers
+  understand in the same way, so that a server can be held to it.
+- `_fault`: what a target did wrong.
+- `_session`: one conversation with the target: the requests (`_sent_request`), what the server has
+  handed out (cursors, tasks, ...), and the judge, which gets each line that is sent or received.
+  Sessions one after the other share a trace (`_shared_trace`).
 - `_stdio`, `_http`: the targets `CommandTarget` and `UrlTarget`, which open such sessions.
 - `play`: `Player.play(case, session)` plays a case, and returns an `Outcome` with its faults.
 - `_probe`: `probe(target)` finds a target's revisions, and what it offers.

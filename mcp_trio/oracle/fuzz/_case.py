@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
     from mcp_core.trace import TraceHeader, TraceLine
 
-    from ._session import TargetFault
+    from ._fault import TargetFault
 
 __all__ = [
     "AFTER_CANCEL",

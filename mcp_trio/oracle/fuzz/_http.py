@@ -25,7 +25,10 @@ from mcp_core.trace import ConversationNumbers, HttpChannel, Redactor, TraceLine
 from mcp_core.urls import Url, is_local_host
 from mcp_trio.http_client._connector import Connector
 
-from ._session import LOST, MESSAGE_LIMIT, PART_INTERVAL, TargetSession, dialect_of, new_header
+from ._revisions import dialect_of
+from ._sent_request import LOST
+from ._session import MESSAGE_LIMIT, PART_INTERVAL, TargetSession
+from ._shared_trace import new_header
 from .play._http_steps import HTTP_STEPS
 
 if TYPE_CHECKING:
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
     from mcp_core.http import Action, ParamHeaders
     from mcp_core.trace import TraceHeader
 
-    from ._session import SentRequest
+    from ._sent_request import SentRequest
 
 __all__ = ["HttpSession", "UrlTarget", "is_loopback"]
 

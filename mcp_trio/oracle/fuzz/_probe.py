@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from mcp_core import ALL, ConnectFailed
 from mcp_trio.streams._child import with_cure
 
-from ._session import META, dialect_of
+from ._revisions import META, dialect_of
 from .play._play import Play
 from .play._waiting import exchange
 

@@ -1,69 +1,40 @@
 """One conversation with a target, as the player sees it.
 
-It has the open requests, the values that the server has given out, and the judge, which gets each
-line of the trace. This model only serves to choose the next message. Verdicts come from the judge.
-The player adds the faults that no message shows: a missing response, or a process that ends.
+It has the open requests, what the server has handed out, such as cursors and task ids, and the
+judge, which gets each line of the trace. The first two only serve to choose the next message:
+verdicts come from the judge. The player adds the faults that no message shows, such as a missing
+response or a process that ends.
 """
 
 from __future__ import annotations
 
 import json
-import math
-import re
 from abc import ABC, abstractmethod
-from collections import deque
-from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
-from msgspec import Struct
 from msgspec.structs import replace
 
-from mcp_core import ALL, DIALECTS, Dialect, __version__
-from mcp_core.trace import CHECKED_LEVELS, FORMAT_VERSION, ROWS, Judge, TraceHeader
+from mcp_core.trace import Judge
 
 from ._answers import name_of
-from ._call_guard import UNKNOWN_TOOLS
 from ._call_times import CallTimes
+from ._fault import LEVELS, TargetFault
+from ._interoperable_json import MAX_INTEGER, find_defect, is_id, is_json, read_plain_request
+from ._revisions import META, TASKS, dialect_of
+from ._sent_request import LOST, USER_CODE, SentRequest, is_cancellation_error
+from ._shared_trace import MAX_KEPT, SharedTrace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from mcp_core.adapters import LineRecorder
-    from mcp_core.trace import Finding, TraceLine
+    from mcp_core.trace import Finding, TraceHeader, TraceLine
 
-__all__ = [
-    "META",
-    "RECONNECTED",
-    "UNANSWERED",
-    "UNANSWERED_MALFORMED",
-    "UNKNOWN_REVISION",
-    "SentRequest",
-    "TargetFault",
-    "TargetSession",
-    "broken_down",
-    "dialect_of",
-    "early_result",
-    "find_defect",
-    "is_interoperable",
-    "new_header",
-    "was_served_early",
-    "wrong_version",
-]
+__all__ = ["MESSAGE_LIMIT", "PART_INTERVAL", "RECONNECTED", "TargetSession"]
 
-UNKNOWN_REVISION: Final = "2199-01-01"
-UNANSWERED: Final = "RPC-35"
-# The specification doesn't say that a malformed request needs a response. JSON-RPC does.
-UNANSWERED_MALFORMED: Final = "RPC-17"
 RECONNECTED: Final = "the client has reconnected"  # why the fuzzer ended a session
-META: Final = "io.modelcontextprotocol/"
-TASKS: Final = META + "tasks"
-# The levels of obligations. Rows of other levels are readings and choices of this project.
-LEVELS: Final = CHECKED_LEVELS["should"]
-# Rows that can show the cause of another row. For example, an error without an id breaks RPC-14 if
-# it follows a notification, and RPC-8 if a request came in between.
-SAME_CAUSE: Final = {"RPC-8": "RPC-14", "STDIO-6": "crash"}
 UPDATED: Final = "notifications/resources/updated"
 CHANGES: Final = frozenset(
     {
@@ -73,249 +44,15 @@ CHANGES: Final = frozenset(
         "notifications/resources/list_changed",
     }
 )
-MAX_KEPT: Final = 200  # cursors, tasks and the like of one kind
-_REQUEST_MEMBERS: Final = frozenset({"jsonrpc", "id", "method", "params"})
-_SHOWN: Final = 60  # characters of a value in a sentence
-_CANCELLED_TEXT: Final = re.compile(
-    r"(?:the )?(?:request|call)?(?: was| has been)? ?cancell?ed\.?", re.IGNORECASE
-)
-MAX_ID: Final = 200  # characters of an id that every server should read
-MAX_INTEGER: Final = 2**53 - 1  # larger ones aren't all doubles, which readers may take (RFC 8259)
-MAX_LEVELS: Final = 30  # of nesting that every parser reads
 MESSAGE_LIMIT: Final = 4 * 1024 * 1024  # bytes; a longer message isn't judged
 CUT_NOTE: Final = f"a message of more than {MESSAGE_LIMIT >> 20} MiB was not judged"
 PART_INTERVAL: Final = 0.02  # seconds between two parts of a message
-LOST: Final[Mapping[str, Any]] = {"lost": True}  # in place of a response that won't come
-
-# Requests that run the server author's code, which may take long.
-_USER_CODE: Final = frozenset(
-    {
-        "tools/call",
-        "prompts/get",
-        "resources/read",
-        "completion/complete",
-        "tasks/result",
-        "subscriptions/listen",
-    }
-)
-# Of these, the ones for which no tool runs: tools may take as long as they want.
-_OWED_SOON: Final = frozenset({"prompts/get", "resources/read", "completion/complete"})
 
 CAPABILITIES: Final[dict[str, dict[str, Any]]] = {
     "all": {"roots": {"listChanged": True}, "sampling": {}, "elicitation": {}},
     "none": {},
 }
 _INFO: Final = {"name": "mcp-trio fuzz", "version": "1"}
-
-
-def dialect_of(revision: str) -> Dialect:
-    """Return a revision's dialect, or the first one's if it is unknown or not negotiated yet."""
-    return DIALECTS.get(revision, DIALECTS[ALL[-1]])
-
-
-def new_header(observer: Literal["client", "server"], transport: str, target: str) -> TraceHeader:
-    """Return the header of a trace that begins now.
-
-    Args:
-        observer: the side on which the fuzzer is.
-        transport: stdio or http.
-        target: the target's name, without secrets.
-    """
-    return TraceHeader(
-        format_version=FORMAT_VERSION,
-        at=datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
-        by=f"mcp-trio {__version__}",
-        observer=observer,
-        transport=transport,
-        target=target,
-    )
-
-
-class TargetFault(Struct, frozen=True, kw_only=True):
-    """Something that the target did wrong.
-
-    Attributes:
-        kind: "row" for a broken requirement, "crash" for a process that ended, "hang" for a target
-            that no longer responds, "invariant" for a failed check by the author.
-        row: the requirement's id, "crash", or the name of the author's function.
-        method: the method of the message that shows it; empty without a message.
-        detail: a text that tells crashes apart: the exit status, and after a space the link that
-            explains a crash that is known of an SDK. For an invariant the called tool's name.
-        variant: what a smaller case must keep besides row and detail. For an invariant whether the
-            call's arguments were wrong.
-        sentence: the fault, in one sentence.
-        level: the requirement's level.
-        link: the URL of the requirement's text, or "".
-        is_certain: False if there can be a cause that a client doesn't see.
-        cases_back: how many cases before the session's last case it happened.
-        sent: the request that it is about, as JSON; "" if none is known.
-        received: the server's message that shows it, as it was received; "" without a message.
-        is_of_cancelled: the message is the error that says that the request was cancelled, and the
-            request had another response before.
-    """
-
-    kind: Literal["row", "crash", "hang", "invariant"]
-    row: str
-    method: str = ""
-    detail: str = ""
-    variant: str = ""
-    sentence: str = ""
-    level: str = "MUST"
-    link: str = ""
-    is_certain: bool = True
-    cases_back: int = 0
-    sent: str = ""
-    received: str = ""
-    is_of_cancelled: bool = False
-
-    @classmethod
-    def from_finding(cls, finding: Finding, method: str, **more: Any) -> TargetFault:
-        """Return the fault for a judge's finding about a message of `method`."""
-        return cls(
-            kind="row",
-            row=finding.row,
-            method=method,
-            sentence=finding.sentence,
-            level=finding.level,
-            link=finding.link,
-            **more,
-        )
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """A key that is the same for all reports of one fault."""
-        return self.row, self.detail, self.method
-
-    @property
-    def cause(self) -> tuple[str, str]:
-        """A key that stays the same while a case is shrunk."""
-        return SAME_CAUSE.get(self.row, self.row), f"{self.detail} {self.variant}".rstrip()
-
-    @property
-    def is_silence(self) -> bool:
-        """True if the fuzzer has waited for a message that didn't come."""
-        return self.kind == "hang" or self.row in (UNANSWERED, UNANSWERED_MALFORMED)
-
-    @property
-    def is_advice(self) -> bool:
-        """True if a run doesn't fail for it: it is a reading of the text, or not certain."""
-        return not self.is_certain or self.level == "reading"
-
-
-class SentRequest:
-    """A client's request.
-
-    Attributes:
-        is_plain: every server can read it and must respond to it.
-        is_bounded: it doesn't run the server author's code, which could take long.
-        was_open: the handshake was complete when it was sent.
-        is_overdue: the response didn't come while a step waited; later steps don't wait for it.
-        is_dropped: the server is known to drop it, so no step waits for a response.
-        answer: the response, None before it.
-        answered_at: how many messages the server had sent in this case, the response included.
-        responses: how many responses there were. More than one is a fault.
-        is_owed: the server must respond; False if the HTTP exchange is faulty.
-        batch: the number of the batch that it was sent in, 0 if it was sent alone.
-        loss: why there is no response. "excused" if the server need not respond, or if the response
-            may be in a message that is too large to judge. Over HTTP also "missing" if the exchange
-            ended in order, "cut" if it broke off within the response, and "broken" if it did before
-            that. Empty otherwise.
-    """
-
-    __slots__ = (
-        "answer",
-        "answered_at",
-        "batch",
-        "cancelled",
-        "id",
-        "is_bounded",
-        "is_dropped",
-        "is_overdue",
-        "is_owed",
-        "is_plain",
-        "loss",
-        "message",
-        "method",
-        "responses",
-        "sent_at",
-        "token",
-        "unread",
-        "was_open",
-    )
-
-    def __init__(self, message: Mapping[str, Any], *, is_plain: bool, is_bounded: bool) -> None:
-        self.message = message
-        self.id = message["id"]
-        self.method = str(message.get("method", ""))
-        self.is_plain = is_plain
-        self.is_bounded = is_bounded
-        self.sent_at = 0.0
-        self.answer: Mapping[str, Any] | None = None
-        self.answered_at = 0
-        self.responses = 0
-        self.cancelled = False
-        self.is_overdue = False
-        self.is_dropped = False
-        self.is_owed = True
-        self.batch = 0
-        self.loss: Literal["", "missing", "cut", "broken", "excused"] = ""
-        self.was_open = True
-        self.unread = 0  # errors without an id that the server had sent before
-        params = message.get("params")
-        meta = params.get("_meta") if isinstance(params, dict) else None
-        self.token = meta.get("progressToken") if isinstance(meta, dict) else None
-
-    @property
-    def name(self) -> str:
-        """Its method, and the tool, prompt or resource that it names: `tools/call add`."""
-        return f"{self.method} {name_of(self.message)}".strip()
-
-    @property
-    def is_owed_soon(self) -> bool:
-        """True if the author's code can run for it, but no tool: it has a tool's longest time."""
-        params = self.message.get("params")
-        if self.method == "tools/call":
-            return isinstance(params, dict) and params.get("name") in UNKNOWN_TOOLS
-        return self.method in _OWED_SOON
-
-    @property
-    def defect(self) -> str:
-        """Why strict receivers don't take it for a request, as a clause; "" if it is valid."""
-        return find_defect(self.message)[1]
-
-
-def find_defect(message: Mapping[str, Any]) -> tuple[str, str]:
-    """Return why strict receivers don't take a message for a request: the kind, and a clause.
-
-    Kinds: params, null params, meta, member; "" if it is valid.
-    """
-    params = message.get("params", {})
-    if not isinstance(params, dict):
-        kind = "params" if params is not None else "null params"
-        return kind, f"its params are {shown_value(params)}, not an object"
-    meta = params.get("_meta", {})
-    if not isinstance(meta, dict):
-        return "meta", f"its params have the _meta {shown_value(meta)}, not an object"
-    token = meta.get("progressToken", "")
-    if not _is_id(token):
-        return "meta", f"its progressToken is {shown_value(token)}, not a string or an integer"
-    others = sorted(message.keys() - _REQUEST_MEMBERS)
-    return ("member", f"it has the member {shown_value(others[0])}") if others else ("", "")
-
-
-class SharedTrace:
-    """The state that the sessions of one trace share, beside the judge and the lines.
-
-    Attributes:
-        line: the number of the last line, as the judge counts: the header is line 1.
-        case_lines: the last line before each case.
-        faults: the server's faults in the case.
-    """
-
-    def __init__(self) -> None:
-        self.line = 1
-        self.case_lines: deque[int] = deque(maxlen=MAX_KEPT)
-        self.faults: list[TargetFault] = []
 
 
 class TargetSession(ABC):
@@ -502,7 +239,7 @@ class TargetSession(ABC):
             message = json.loads(line)
         except (ValueError, RecursionError):
             return
-        if isinstance(message, dict) and _is_id(message.get("id")) and "method" in message:
+        if isinstance(message, dict) and is_id(message.get("id")) and "method" in message:
             self._raw_methods[message["id"]] = str(message["method"])
             while len(self._raw_methods) > MAX_KEPT:
                 del self._raw_methods[next(iter(self._raw_methods))]
@@ -652,7 +389,9 @@ class TargetSession(ABC):
                 cases_back=cases_back,
                 sent="" if request is None else json.dumps(request.message),
                 received=received,
-                is_of_cancelled=request is not None and _is_of_cancelled(request, received),
+                is_cancellation_error=(
+                    request is not None and is_cancellation_error(request, received)
+                ),
             )
             self.add_fault(fault)
 
@@ -718,7 +457,7 @@ class TargetSession(ABC):
         request = SentRequest(
             message,
             is_plain=is_plain and not find_defect(message)[0],
-            is_bounded=method not in _USER_CODE or not isinstance(params, dict),
+            is_bounded=method not in USER_CODE or not isinstance(params, dict),
         )
         request.sent_at = trio.current_time()
         request.unread = self.unread_errors
@@ -733,13 +472,13 @@ class TargetSession(ABC):
         id = message.get("id")
         if isinstance(message.get("method"), str):
             method = str(message["method"])
-            if "id" in message and _is_id(id):
+            if "id" in message and is_id(id):
                 self.asked.append(message)
                 del self.asked[:-MAX_KEPT]
             elif method in CHANGES:
                 self._receive_change(message)
             return method
-        if not _is_id(id):
+        if not is_id(id):
             self.unread_errors += 1
             return self.last_sent
         request = self.open.get(id) or self._find_rounded(id)  # type: ignore[arg-type]
@@ -803,181 +542,3 @@ class TargetSession(ABC):
         if isinstance(id, str) and id not in self.tasks:
             self.tasks.append(id)
             del self.tasks[:-MAX_KEPT]
-
-
-def _is_of_cancelled(request: SentRequest, received: str) -> bool:
-    """Return True if a message is the error of a cancellation, after one other response.
-
-    With other words, what has responded twice can as well be a tool.
-    """
-    if not request.cancelled or request.answer is None or request.responses != 2:
-        return False
-    return _says_cancelled(json.loads(received)) and not _says_cancelled(request.answer)
-
-
-def _says_cancelled(message: Mapping[str, Any]) -> bool:
-    error = message.get("error")
-    text = error.get("message") if isinstance(error, dict) else None
-    return isinstance(text, str) and _CANCELLED_TEXT.fullmatch(text) is not None
-
-
-def _is_id(id: Any) -> bool:
-    return isinstance(id, str) or (isinstance(id, int) and not isinstance(id, bool))
-
-
-def is_interoperable(value: Any, level: int = 0) -> bool:
-    """Return True if every reader of JSON understands a value (RFC 8259).
-
-    Some readers have other large integers, or can't read them; or they limit the nesting.
-    """
-    if isinstance(value, dict):
-        return level < MAX_LEVELS and all(
-            is_interoperable(each, level + 1) for each in value.values()
-        )
-    if isinstance(value, list | tuple):
-        return level < MAX_LEVELS and all(is_interoperable(each, level + 1) for each in value)
-    return not isinstance(value, int) or abs(value) <= MAX_INTEGER
-
-
-def read_plain_request(line: bytes) -> dict[str, Any] | None:
-    """Return a line's request, or None if some servers may read the line in another way."""
-    is_doubled = False
-
-    def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        nonlocal is_doubled
-        members = dict(pairs)
-        is_doubled |= len(members) < len(pairs)
-        return members
-
-    try:
-        message = json.loads(
-            line.decode(), object_pairs_hook=collect, parse_constant=_refuse_constant
-        )
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(message, dict) or is_doubled or message.get("jsonrpc") != "2.0":
-        return None
-    if b"\r" in line:
-        return None  # some readers end a line here
-    id, method = message.get("id"), message.get("method")
-    if not isinstance(method, str) or not method or not _is_id(id):
-        return None
-    if isinstance(id, str) and (len(id) > MAX_ID or not id.isascii()):
-        return None
-    if isinstance(id, int) and abs(id) >= 2**53:
-        return None
-    if {"result", "error"} & message.keys() or "\\u" in line.decode():
-        return None
-    if not math.isfinite(_largest(message)):
-        return None
-    return message
-
-
-def is_json(data: bytes) -> bool:
-    """Return True if bytes are JSON (RFC 8259), with any values."""
-    try:
-        json.loads(data.decode(), parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _largest(value: Any, depth: int = 0) -> float:
-    """Return the largest number in a value, infinity if the value is nested too deeply."""
-    if depth > 30:
-        return math.inf
-    if isinstance(value, float | int):
-        try:
-            return abs(float(value))
-        except OverflowError:
-            return math.inf
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list):
-        return max((_largest(each, depth + 1) for each in value), default=0.0)
-    return 0.0
-
-
-def shown_value(value: Any) -> str:
-    """Return a value as JSON for a sentence, cut if it is long."""
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
-
-
-def link_of(row: str, revision: str) -> str:
-    """Return the URL of a row's text; empty for a row without one."""
-    found = ROWS.get(row)
-    return "" if found is None or revision not in DIALECTS else found.link(revision)
-
-
-def row_fault(row: str, method: str, sentence: str, revision: str) -> TargetFault:
-    """Return a certain fault about a row, shown by a message of `method`."""
-    return TargetFault(
-        kind="row",
-        row=row,
-        method=method,
-        level=level_of(row),
-        sentence=sentence,
-        link=link_of(row, revision),
-    )
-
-
-def broken_down(session: TargetSession) -> TargetFault:
-    """Return the fault of a server at a URL that has only errors left."""
-    status = session.last_status
-    return TargetFault(
-        kind="hang",
-        row=UNANSWERED,
-        detail=f"status {status}",
-        method=session.last_sent,
-        sentence=f"the server served before, and each request gets the HTTP status {status} now",
-        link=link_of(UNANSWERED, session.revision),
-    )
-
-
-def was_served_early(early: SentRequest, session: TargetSession) -> bool:
-    """Return True if a request before `initialize` got its result before the handshake.
-
-    A process that is still starting answers both at once, in order. Over HTTP, a server without
-    sessions can't know which of two requests came first.
-    """
-    initialize = session.requests[-1]
-    if early.answer is None or "result" not in early.answer or not session.is_stateful:
-        return False
-    return initialize.answer is None or early.answered_at < initialize.answered_at
-
-
-def early_result(request: SentRequest, revision: str) -> TargetFault:
-    """Return the fault of serving a request before the handshake."""
-    sentence = f"the request {request.method} has a result before initialize"
-    return row_fault("LIFE-10", request.method, sentence, revision)
-
-
-def wrong_version(
-    asked: str, selected: str, spoken: Collection[str], revision: str
-) -> TargetFault | None:
-    """Return the fault of selecting a revision that doesn't exist, or not the requested one.
-
-    Args:
-        asked: the requested revision.
-        selected: the server's choice.
-        spoken: the revisions that the server is known to speak.
-        revision: the conversation's revision.
-    """
-    if selected == UNKNOWN_REVISION:
-        sentence = f"{asked} was requested, which does not exist, and the server selects it"
-    elif selected != asked and asked in spoken:
-        sentence = f"{asked} was requested, which the server speaks, and it answers {selected}"
-    else:
-        return None
-    return row_fault("LIFE-4", "initialize", sentence, revision)
-
-
-def level_of(row: str) -> str:
-    """Return a row's level, MUST if it isn't known."""
-    found = ROWS.get(row)
-    return found.level if found is not None else "MUST"

@@ -24,7 +24,8 @@ from mcp_core.drivers import launch_secrets
 from mcp_core.trace import Redactor, StreamChannel, TraceLine
 from mcp_trio.streams._child import ChildProcess, Grace, spawn
 
-from ._session import MESSAGE_LIMIT, PART_INTERVAL, RECONNECTED, TargetSession, new_header
+from ._session import MESSAGE_LIMIT, PART_INTERVAL, RECONNECTED, TargetSession
+from ._shared_trace import new_header
 
 if TYPE_CHECKING:
     import os

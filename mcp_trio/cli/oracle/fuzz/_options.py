@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from mcp_core import ALL
 from mcp_core.adapters import add_recording_options
 from mcp_trio.cli._options import add_process_options
-from mcp_trio.oracle.fuzz._session import dialect_of
+from mcp_trio.oracle.fuzz._revisions import dialect_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

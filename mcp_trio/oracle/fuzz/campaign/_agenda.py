@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mcp_trio.oracle.fuzz._case import Case
-    from mcp_trio.oracle.fuzz._session import TargetFault
+    from mcp_trio.oracle.fuzz._fault import TargetFault
     from mcp_trio.oracle.fuzz.causes._cause import Cause
 
     from ._findings import FaultKey, Findings, HeldFinding

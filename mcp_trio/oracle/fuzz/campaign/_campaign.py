@@ -27,12 +27,8 @@ from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.oracle.fuzz._call_guard import CallGuard
 from mcp_trio.oracle.fuzz._call_times import DEFAULT_CALL_TIMEOUT, CallTimes
 from mcp_trio.oracle.fuzz._case import own_step, without_orphans
-from mcp_trio.oracle.fuzz._session import (
-    UNANSWERED,
-    UNANSWERED_MALFORMED,
-    broken_down,
-    dialect_of,
-)
+from mcp_trio.oracle.fuzz._fault import UNANSWERED, UNANSWERED_MALFORMED, TargetFault, link_of
+from mcp_trio.oracle.fuzz._revisions import dialect_of
 from mcp_trio.oracle.fuzz.causes._baseline import NO_BASELINE
 from mcp_trio.oracle.fuzz.habits._table import HABITS
 from mcp_trio.oracle.fuzz.habits._watch import HabitWatch
@@ -58,7 +54,7 @@ if TYPE_CHECKING:
 
     from mcp_trio.oracle.fuzz._case import Case, Outcome
     from mcp_trio.oracle.fuzz._echo import Echo
-    from mcp_trio.oracle.fuzz._session import TargetFault, TargetSession
+    from mcp_trio.oracle.fuzz._session import TargetSession
     from mcp_trio.oracle.fuzz.causes._baseline import Baseline, IgnoredRow
     from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
     from mcp_trio.oracle.fuzz.habits._table import Habit
@@ -405,7 +401,7 @@ class Campaign:
         self._wake()
         if self._has_only_errors(session, outcome) and not await self._recovers():
             before = [each for each in self._recent if each is not case]
-            fault = broken_down(session)
+            fault = _broken_down(session)
             self._lose(Sighting(fault=fault, case=case, before=before, earlier=len(before)))
             self.is_lost = False  # this says more than a start that fails
         # A call that still runs at the URL would look like a hang to the next session.
@@ -771,6 +767,19 @@ class Campaign:
         for session in self._sessions:
             seen |= session.judge.opportunities.keys()
         return len(seen)
+
+
+def _broken_down(session: TargetSession) -> TargetFault:
+    """Return the fault of a server at a URL that has only errors left."""
+    status = session.last_status
+    return TargetFault(
+        kind="hang",
+        row=UNANSWERED,
+        detail=f"status {status}",
+        method=session.last_sent,
+        sentence=f"the server served before, and each request gets the HTTP status {status} now",
+        link=link_of(UNANSWERED, session.revision),
+    )
 
 
 class Turns:

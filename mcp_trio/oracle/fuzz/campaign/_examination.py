@@ -11,7 +11,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_trio.oracle.fuzz._case import AFTER_CANCEL, client_of, on_client, own_step
-from mcp_trio.oracle.fuzz._session import dialect_of
+from mcp_trio.oracle.fuzz._revisions import dialect_of
 from mcp_trio.oracle.fuzz.causes._cause import (
     case_without,
     cases_elsewhere,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from mcp_trio.oracle.fuzz._case import Case, Outcome, Step
-    from mcp_trio.oracle.fuzz._session import TargetFault
+    from mcp_trio.oracle.fuzz._fault import TargetFault
     from mcp_trio.oracle.fuzz.causes._cause import Cause
     from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
     from mcp_trio.oracle.fuzz.play._player import FreshPlays

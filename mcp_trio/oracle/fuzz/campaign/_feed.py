@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from mcp_trio.oracle.fuzz._case import Case
-    from mcp_trio.oracle.fuzz._session import TargetFault
+    from mcp_trio.oracle.fuzz._fault import TargetFault
 
 __all__ = ["CaseFeed", "FedCase", "GuiltySteps", "SourceLike"]
 

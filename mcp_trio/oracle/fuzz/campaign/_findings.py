@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from mcp_core.trace import TraceHeader, TraceLine
     from mcp_trio.oracle.fuzz._case import Case, Outcome
-    from mcp_trio.oracle.fuzz._session import TargetFault
+    from mcp_trio.oracle.fuzz._fault import TargetFault
     from mcp_trio.oracle.fuzz.causes._baseline import Baseline, IgnoredRow
     from mcp_trio.oracle.fuzz.causes._cause import Cause
 

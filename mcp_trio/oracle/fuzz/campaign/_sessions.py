@@ -16,7 +16,7 @@ import trio
 from msgspec import Struct, field
 
 from mcp_trio.oracle.fuzz._damage import has_damage
-from mcp_trio.oracle.fuzz._session import dialect_of
+from mcp_trio.oracle.fuzz._revisions import dialect_of
 
 from ._examination import MAX_HISTORY
 

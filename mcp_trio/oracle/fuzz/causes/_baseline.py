@@ -23,7 +23,7 @@ from ._cause import Cause
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from mcp_trio.oracle.fuzz._session import TargetFault
+    from mcp_trio.oracle.fuzz._fault import TargetFault
 
 __all__ = [
     "NO_BASELINE",

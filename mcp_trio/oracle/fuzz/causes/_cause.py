@@ -26,13 +26,14 @@ from mcp_trio.oracle.fuzz._case import (
     on_client,
     own_step,
 )
-from mcp_trio.oracle.fuzz._session import META, dialect_of, read_plain_request
+from mcp_trio.oracle.fuzz._interoperable_json import read_plain_request
+from mcp_trio.oracle.fuzz._revisions import META, dialect_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from mcp_trio.oracle.fuzz._case import Case, Step
-    from mcp_trio.oracle.fuzz._session import TargetFault
+    from mcp_trio.oracle.fuzz._fault import TargetFault
 
 __all__ = [
     "ANY",
@@ -388,7 +389,7 @@ def _cause(fault: TargetFault, sent: _Sent) -> Cause:
     shape = sent.shape
     if fault.kind == "invariant":
         return Cause(fault.row, _RESULT, sent.tool)
-    if fault.row == "RPC-7" and fault.is_of_cancelled:
+    if fault.row == "RPC-7" and fault.is_cancellation_error:
         # What handles cancellations responds too, whichever method it was.
         return Cause(_family(fault), _ANSWERED_TWICE, ANY)
     if fault.kind == "crash":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp_core import DIALECTS
 from mcp_core.types import LOGGING_LEVELS
 from mcp_trio.oracle.fuzz._case import AFTER_CANCEL, UNSUPPORTED_TASK
-from mcp_trio.oracle.fuzz._session import META
+from mcp_trio.oracle.fuzz._revisions import META
 
 from ._facts import LIST, WAIT, call, each_after, groups, opened, request
 from ._table import kind

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from mcp_core import DIALECTS
-from mcp_trio.oracle.fuzz._session import is_json
+from mcp_trio.oracle.fuzz._interoperable_json import is_json
 
 from ._facts import LIST, WAIT, each_after, groups, opened
 from ._table import kind

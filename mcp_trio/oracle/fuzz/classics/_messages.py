@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mcp_core import ALL, DIALECTS, Role
-from mcp_trio.oracle.fuzz._session import META
+from mcp_trio.oracle.fuzz._revisions import META
 
 from ._facts import LIST, WAIT, call, each_after, groups, opened, request
 from ._table import kind

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from mcp_trio.oracle.fuzz._case import Case, Outcome
     from mcp_trio.oracle.fuzz._echo import Echo
-    from mcp_trio.oracle.fuzz._session import TargetFault
+    from mcp_trio.oracle.fuzz._fault import TargetFault
     from mcp_trio.oracle.fuzz.campaign._campaign import CampaignOptions
     from mcp_trio.oracle.fuzz.campaign._findings import FuzzFinding, HeldFinding
 

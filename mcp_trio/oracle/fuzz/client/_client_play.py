@@ -16,7 +16,7 @@ import trio
 
 from mcp_core.processes import find_error_line
 from mcp_trio.oracle.fuzz._case import Outcome
-from mcp_trio.oracle.fuzz._session import UNANSWERED, TargetFault
+from mcp_trio.oracle.fuzz._fault import UNANSWERED, TargetFault
 
 from ._client_session import PING
 

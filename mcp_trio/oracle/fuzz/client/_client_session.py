@@ -15,7 +15,8 @@ import trio
 from mcp_core import escape_text
 from mcp_core.processes import find_error_line
 from mcp_core.trace import ROWS, Judge
-from mcp_trio.oracle.fuzz._session import LEVELS, MAX_KEPT, UNANSWERED, TargetFault
+from mcp_trio.oracle.fuzz._fault import LEVELS, UNANSWERED, TargetFault
+from mcp_trio.oracle.fuzz._shared_trace import MAX_KEPT
 
 from ._script import ScriptedServer
 from ._script_case import is_excused

@@ -23,7 +23,7 @@ import trio
 from mcp_core import ConnectFailed
 from mcp_core.drivers import launch_secrets
 from mcp_core.trace import Redactor
-from mcp_trio.oracle.fuzz._session import new_header
+from mcp_trio.oracle.fuzz._shared_trace import new_header
 from mcp_trio.streams._child import Grace, spawn
 
 from ._client_session import ClientSession

@@ -14,7 +14,7 @@ from mcp_core.http import Body, End, Head
 from mcp_core.trace import HttpHead, SseFields, TraceLine
 from mcp_trio._listeners import serve_connections
 from mcp_trio._simple_http import SimpleHttpConnection, SimpleHttpLimits, UnreadableRequest
-from mcp_trio.oracle.fuzz._session import dialect_of
+from mcp_trio.oracle.fuzz._revisions import dialect_of
 
 from ._client_session import LINE_LIMIT
 from ._wrong_http import STATUSES, TYPES, raw_response

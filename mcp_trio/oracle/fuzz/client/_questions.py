@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from mcp_core import types as t
-from mcp_trio.oracle.fuzz._session import dialect_of
+from mcp_trio.oracle.fuzz._revisions import dialect_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import ALL, DIALECTS
 from mcp_core import types as t
-from mcp_trio.oracle.fuzz._session import META, TASKS, dialect_of
+from mcp_trio.oracle.fuzz._revisions import META, TASKS, dialect_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
-from mcp_trio.oracle.fuzz._session import META, dialect_of
+from mcp_trio.oracle.fuzz._revisions import META, dialect_of
 
 from ._questions import QUESTIONS, find_question, is_declared
 from ._results import TASK_ID, error_of, open_result, server_result, task_view

@@ -9,7 +9,7 @@ from msgspec import field
 
 from mcp_core import ALL, ConnectFailed, escape_text
 from mcp_trio.oracle.fuzz._probe import Offers
-from mcp_trio.oracle.fuzz._session import dialect_of
+from mcp_trio.oracle.fuzz._revisions import dialect_of
 from mcp_trio.streams._child import with_cure
 
 from ._client_play import HANG, ClientPlayer

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct
 
-from mcp_trio.oracle.fuzz._session import META, dialect_of
+from mcp_trio.oracle.fuzz._revisions import META, dialect_of
 
 from ._questions import QUESTIONS, RIGHT_QUESTIONS, find_question
 from ._results import WITH_REQUESTED_TASKS, task_view

@@ -13,7 +13,9 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mcp_trio.oracle.fuzz._call_guard import UNKNOWN_PROMPT, UNKNOWN_URI
-from mcp_trio.oracle.fuzz._session import META, UNANSWERED_MALFORMED, find_defect
+from mcp_trio.oracle.fuzz._fault import UNANSWERED_MALFORMED
+from mcp_trio.oracle.fuzz._interoperable_json import find_defect
+from mcp_trio.oracle.fuzz._revisions import META
 
 from ._sdk_marks import PYTHON_1, PYTHON_2, TYPESCRIPT, ZOD_CURSOR, zod_issues
 

@@ -26,7 +26,7 @@ from msgspec import Struct, field
 
 from mcp_core.trace import ROWS
 from mcp_trio.oracle.fuzz._case import own_step
-from mcp_trio.oracle.fuzz._session import dialect_of
+from mcp_trio.oracle.fuzz._revisions import dialect_of
 
 from ._sdk_marks import find_marks, has_framework_mark, list_method, mark_steps
 from ._table import HABITS, ListedNames, MessageExchange, decoded, read_exchange, sent_by
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mcp_trio.oracle.fuzz._case import Case, Step
-    from mcp_trio.oracle.fuzz._session import TargetFault
+    from mcp_trio.oracle.fuzz._fault import TargetFault
     from mcp_trio.oracle.fuzz.draw._choices import CaseChoices, OffersLike
     from mcp_trio.oracle.fuzz.play._player import FreshPlays
 

@@ -29,7 +29,8 @@ import trio
 
 from mcp_core import escape_text
 from mcp_core.types import CallToolResult
-from mcp_trio.oracle.fuzz._session import LOST, TargetFault
+from mcp_trio.oracle.fuzz._fault import TargetFault
+from mcp_trio.oracle.fuzz._sent_request import LOST
 
 from ._declared import ToolCall
 from ._tool_schemas import ToolSchemas
@@ -37,7 +38,8 @@ from ._tool_schemas import ToolSchemas
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mcp_trio.oracle.fuzz._session import SentRequest, TargetSession
+    from mcp_trio.oracle.fuzz._sent_request import SentRequest
+    from mcp_trio.oracle.fuzz._session import TargetSession
 
     from ._declared import Declared
     from ._load import Invariants

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.processes import find_error_line
 from mcp_core.trace import ROWS, Redactor
-from mcp_trio.oracle.fuzz._known_crashes import find_known_crash
-from mcp_trio.oracle.fuzz._session import (
+from mcp_trio.oracle.fuzz._fault import (
     UNANSWERED,
     UNANSWERED_MALFORMED,
     TargetFault,
-    dialect_of,
     link_of,
     row_fault,
 )
+from mcp_trio.oracle.fuzz._known_crashes import find_known_crash
+from mcp_trio.oracle.fuzz._revisions import dialect_of
 
 from ._unanswered import excused_by_call, report_missing, settle, wait_for_all
 from ._unknown import served_unknown, unasked_updates

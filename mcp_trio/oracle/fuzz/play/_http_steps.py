@@ -23,7 +23,8 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.http import RequestHead
-from mcp_trio.oracle.fuzz._session import TargetFault, dialect_of, level_of, link_of
+from mcp_trio.oracle.fuzz._fault import TargetFault, level_of, link_of
+from mcp_trio.oracle.fuzz._revisions import dialect_of
 
 from ._waiting import wait_until
 

@@ -10,7 +10,8 @@ from mcp_trio.oracle.fuzz._answers import client_result
 from mcp_trio.oracle.fuzz._call_guard import calls_in, completes_call, folded_tail
 from mcp_trio.oracle.fuzz._call_times import CallTimes
 from mcp_trio.oracle.fuzz._case import Outcome
-from mcp_trio.oracle.fuzz._session import dialect_of, is_interoperable
+from mcp_trio.oracle.fuzz._interoperable_json import is_interoperable
+from mcp_trio.oracle.fuzz._revisions import dialect_of
 
 from ._clients import Clients
 from ._stress_budget import StressBudget
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
     from mcp_trio.oracle.fuzz._call_guard import CallGuard
     from mcp_trio.oracle.fuzz._echo import Echo
-    from mcp_trio.oracle.fuzz._session import SentRequest, TargetFault
+    from mcp_trio.oracle.fuzz._fault import TargetFault
+    from mcp_trio.oracle.fuzz._sent_request import SentRequest
     from mcp_trio.oracle.fuzz.invariants._checks import CaseChecks
 
 __all__ = ["Play", "ToolNotAllowed"]

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from mcp_trio.oracle.fuzz._call_times import CallTimes
 from mcp_trio.oracle.fuzz._case import client_of, own_step
-from mcp_trio.oracle.fuzz._session import LOST, dialect_of
+from mcp_trio.oracle.fuzz._revisions import dialect_of
+from mcp_trio.oracle.fuzz._sent_request import LOST
 
 from ._clients import ONE_CLIENT
 from ._ending import finish

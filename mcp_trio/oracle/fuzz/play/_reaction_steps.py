@@ -9,7 +9,8 @@ import trio
 
 from mcp_core import Role
 from mcp_trio.oracle.fuzz._answers import altered_state, input_responses, result_of_input
-from mcp_trio.oracle.fuzz._session import TargetFault, dialect_of, level_of, link_of
+from mcp_trio.oracle.fuzz._fault import TargetFault, level_of, link_of
+from mcp_trio.oracle.fuzz._revisions import dialect_of
 
 from ._unanswered import wait_for_all
 from ._unknown import INVENTED_CURSOR, served_cursor

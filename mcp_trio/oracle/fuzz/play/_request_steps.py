@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_trio.oracle.fuzz._case import UNSUPPORTED_TASK
-from mcp_trio.oracle.fuzz._session import dialect_of
+from mcp_trio.oracle.fuzz._revisions import dialect_of
 
 from ._play import Play
 from ._stress_budget import MAX_CONNECTIONS
@@ -14,7 +14,7 @@ from ._stress_budget import MAX_CONNECTIONS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mcp_trio.oracle.fuzz._session import SentRequest
+    from mcp_trio.oracle.fuzz._sent_request import SentRequest
 
 __all__ = ["REQUEST_STEPS"]
 

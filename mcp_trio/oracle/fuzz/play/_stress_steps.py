@@ -25,7 +25,7 @@ import trio
 
 from mcp_core import Role
 from mcp_core.trace import TraceLine
-from mcp_trio.oracle.fuzz._session import dialect_of
+from mcp_trio.oracle.fuzz._revisions import dialect_of
 
 from ._stress_budget import MAX_CONNECTIONS, MAX_DEPTH, MAX_HEADERS, MAX_REQUESTS
 from ._waiting import wait_until

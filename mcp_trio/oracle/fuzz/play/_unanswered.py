@@ -17,14 +17,9 @@ from msgspec.structs import replace
 
 from mcp_core import ConnectFailed
 from mcp_trio.oracle.fuzz._answers import name_of
-from mcp_trio.oracle.fuzz._session import (
-    UNANSWERED,
-    UNANSWERED_MALFORMED,
-    dialect_of,
-    is_interoperable,
-    row_fault,
-    shown_value,
-)
+from mcp_trio.oracle.fuzz._fault import UNANSWERED, UNANSWERED_MALFORMED, row_fault
+from mcp_trio.oracle.fuzz._interoperable_json import is_interoperable, shown_value
+from mcp_trio.oracle.fuzz._revisions import dialect_of
 
 from ._opening import EARLY_TIMEOUT, open_conversation
 from ._play import Play
@@ -43,7 +38,8 @@ from ._waiting import (
 )
 
 if TYPE_CHECKING:
-    from mcp_trio.oracle.fuzz._session import SentRequest, TargetFault
+    from mcp_trio.oracle.fuzz._fault import TargetFault
+    from mcp_trio.oracle.fuzz._sent_request import SentRequest
 
 __all__ = [
     "NEVER",

@@ -13,12 +13,15 @@ from msgspec.structs import replace
 
 from mcp_core.trace import ROWS
 from mcp_trio.oracle.fuzz._call_guard import INVENTED_METHODS, UNKNOWN_TOOLS, UNKNOWN_URI
-from mcp_trio.oracle.fuzz._session import META, row_fault, shown_value
+from mcp_trio.oracle.fuzz._fault import row_fault
+from mcp_trio.oracle.fuzz._interoperable_json import shown_value
+from mcp_trio.oracle.fuzz._revisions import META
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from mcp_trio.oracle.fuzz._session import SentRequest, TargetFault
+    from mcp_trio.oracle.fuzz._fault import TargetFault
+    from mcp_trio.oracle.fuzz._sent_request import SentRequest
 
 __all__ = ["INVENTED_CURSOR", "served_cursor", "served_unknown", "unasked_updates"]
 

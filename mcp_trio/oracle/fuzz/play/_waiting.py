@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from mcp_core import DIALECTS
-from mcp_trio.oracle.fuzz._session import dialect_of
+from mcp_trio.oracle.fuzz._revisions import dialect_of
 
 from ._stress_budget import PROBE_TIMEOUT_FACTOR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mcp_trio.oracle.fuzz._session import SentRequest
+    from mcp_trio.oracle.fuzz._sent_request import SentRequest
 
     from ._play import Play
 

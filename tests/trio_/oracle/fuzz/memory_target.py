@@ -10,7 +10,8 @@ from trio.testing import MockClock
 
 from mcp_core.trace import TraceLine
 from mcp_trio.oracle.fuzz._probe import Offers
-from mcp_trio.oracle.fuzz._session import TargetSession, new_header
+from mcp_trio.oracle.fuzz._session import TargetSession
+from mcp_trio.oracle.fuzz._shared_trace import new_header
 from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
 from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 

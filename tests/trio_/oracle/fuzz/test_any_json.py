@@ -11,8 +11,9 @@ from trio.testing import MockClock
 
 from mcp_core import ConnectFailed
 from mcp_core.trace import TraceLine
+from mcp_trio.oracle.fuzz._fault import TargetFault
 from mcp_trio.oracle.fuzz._probe import Offers, probe
-from mcp_trio.oracle.fuzz._session import TargetFault, new_header
+from mcp_trio.oracle.fuzz._shared_trace import new_header
 from mcp_trio.oracle.fuzz.client._client_session import ClientSession
 from mcp_trio.oracle.fuzz.client._script import PUSHES
 from mcp_trio.oracle.fuzz.draw._cases import CaseSource

@@ -14,6 +14,7 @@ import pytest
 from mcp_core.trace import ROWS, Redactor
 from mcp_trio.cli import main
 from mcp_trio.oracle._junit import row_name
+from mcp_trio.oracle.fuzz._fault import TargetFault
 from mcp_trio.oracle.fuzz._probe import Offers
 from mcp_trio.oracle.fuzz._report import (
     FromEnvironment,
@@ -22,7 +23,6 @@ from mcp_trio.oracle.fuzz._report import (
     report_document,
     write_findings,
 )
-from mcp_trio.oracle.fuzz._session import TargetFault
 from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
 from mcp_trio.oracle.fuzz.campaign._findings import FuzzFinding
 from mcp_trio.oracle.fuzz.draw._choices import CaseChoices

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_trio.oracle.fuzz._session import TargetFault, read_plain_request
+from mcp_trio.oracle.fuzz._fault import TargetFault
+from mcp_trio.oracle.fuzz._interoperable_json import read_plain_request
 
 
 @pytest.mark.parametrize(

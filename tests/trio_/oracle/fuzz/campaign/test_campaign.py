@@ -12,7 +12,7 @@ import trio.testing
 
 from mcp_core.trace import TraceLine
 from mcp_trio.oracle.fuzz._probe import Offers, probe
-from mcp_trio.oracle.fuzz._session import SentRequest
+from mcp_trio.oracle.fuzz._sent_request import SentRequest
 from mcp_trio.oracle.fuzz.campaign import _campaign, _memory
 from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 from tests.trio_.oracle.fuzz.memory_target import (

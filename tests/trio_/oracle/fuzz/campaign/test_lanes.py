@@ -11,8 +11,8 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from mcp_core import ConnectFailed
+from mcp_trio.oracle.fuzz._fault import TargetFault
 from mcp_trio.oracle.fuzz._probe import Offers
-from mcp_trio.oracle.fuzz._session import TargetFault
 from mcp_trio.oracle.fuzz.campaign._agenda import MAX_TRIES, MAX_WAITING, Agenda, Sighting
 from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions, Turns
 from mcp_trio.oracle.fuzz.campaign._feed import BATCH, FIRST_BATCHES, CaseFeed, GuiltySteps, lag_of

@@ -13,8 +13,8 @@ from mcp_core import ALL, ConnectFailed
 from mcp_core.trace import StreamChannel
 from mcp_trio.oracle.fuzz._damage import has_damage
 from mcp_trio.oracle.fuzz._http import UrlTarget
+from mcp_trio.oracle.fuzz._interoperable_json import read_plain_request
 from mcp_trio.oracle.fuzz._probe import Offers
-from mcp_trio.oracle.fuzz._session import read_plain_request
 from mcp_trio.oracle.fuzz.campaign import _campaign
 from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
 from mcp_trio.oracle.fuzz.campaign._sessions import MAX_WAIT, CaseGroup, SessionPool, group_of

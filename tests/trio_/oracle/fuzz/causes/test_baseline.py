@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_trio.oracle.fuzz._session import TargetFault
+from mcp_trio.oracle.fuzz._fault import TargetFault
 from mcp_trio.oracle.fuzz.causes._baseline import (
     Baseline,
     IgnoredRow,

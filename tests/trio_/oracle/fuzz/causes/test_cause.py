@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_trio.oracle.fuzz._fault import TargetFault
 from mcp_trio.oracle.fuzz._probe import Offers
-from mcp_trio.oracle.fuzz._session import TargetFault
 from mcp_trio.oracle.fuzz.causes._cause import (
     ANY,
     Cause,
@@ -108,7 +108,7 @@ def text(method: str, **members: Any) -> str:
          Cause("PROG-1", "request progress", "search")),
         (row("PING-1", "ping", received='{"id":1,"result":{}}'), [("call", "search", {}, ())],
          Cause("PING-1", "request", "ping")),
-        (row("RPC-7", "tools/call", is_of_cancelled=True), [("call", "search", {}, ())],
+        (row("RPC-7", "tools/call", is_cancellation_error=True), [("call", "search", {}, ())],
          Cause("RPC-7", "request, answered again after its cancellation", ANY)),
         # No server may run it as a task, so it isn't about the tool. But the tool may run.
         *((fault, [("call", "search", {}, ("progress", "unsupported task"))],

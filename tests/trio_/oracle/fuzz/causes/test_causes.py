@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from mcp_trio.oracle.fuzz._session import TargetFault
+from mcp_trio.oracle.fuzz._fault import TargetFault
 from mcp_trio.oracle.fuzz.campaign import _campaign
 from mcp_trio.oracle.fuzz.campaign._findings import Findings, FuzzFinding
 from mcp_trio.oracle.fuzz.causes._baseline import Baseline, IgnoredRow

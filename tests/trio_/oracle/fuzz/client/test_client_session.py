@@ -9,7 +9,8 @@ import pytest
 import trio
 
 from mcp_core.trace import TraceLine
-from mcp_trio.oracle.fuzz._session import META, new_header
+from mcp_trio.oracle.fuzz._revisions import META
+from mcp_trio.oracle.fuzz._shared_trace import new_header
 from mcp_trio.oracle.fuzz.client._client_session import ClientSession
 from mcp_trio.oracle.fuzz.client._script import MAX_FOLLOWED
 

@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from mcp_trio import memory_pair
-from mcp_trio.oracle.fuzz._session import new_header
+from mcp_trio.oracle.fuzz._shared_trace import new_header
 from mcp_trio.oracle.fuzz.client._client_session import ClientSession
 from mcp_trio.oracle.fuzz.client._http import HttpServerLink
 

@@ -10,7 +10,7 @@ import pytest
 from mcp_core import ALL
 from mcp_core.trace import Judge, TraceHeader, TraceLine
 from mcp_core.trace.judge._shapes import find_shape_error
-from mcp_trio.oracle.fuzz._session import META, dialect_of
+from mcp_trio.oracle.fuzz._revisions import META, dialect_of
 from mcp_trio.oracle.fuzz.client._questions import QUESTIONS, RIGHT_QUESTIONS, find_question
 from mcp_trio.oracle.fuzz.client._script import MAX_FOLLOWED, PUSHES, Reaction, ScriptedServer
 from mcp_trio.oracle.fuzz.client._wrong_answers import ANSWERS, JUNK, is_lawful

@@ -15,10 +15,10 @@ from mcp_core.trace import ROWS, TraceLine
 from mcp_trio.cli.oracle.fuzz._options import FuzzOptions
 from mcp_trio.cli.oracle.fuzz._run import status_of
 from mcp_trio.oracle.fuzz._call_guard import UNKNOWN_URI
+from mcp_trio.oracle.fuzz._fault import TargetFault
 from mcp_trio.oracle.fuzz._known_crashes import find_known_crash
 from mcp_trio.oracle.fuzz._probe import Offers, probe
 from mcp_trio.oracle.fuzz._report import junit_report, report_document
-from mcp_trio.oracle.fuzz._session import TargetFault
 from mcp_trio.oracle.fuzz._stdio import CommandTarget
 from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
 from mcp_trio.oracle.fuzz.causes._baseline import IgnoredRow

@@ -12,7 +12,7 @@ import trio
 from mcp_trio.oracle.fuzz._call_guard import CallGuard
 from mcp_trio.oracle.fuzz._call_times import DEFAULT_CALL_TIMEOUT
 from mcp_trio.oracle.fuzz._http import encode_chunks
-from mcp_trio.oracle.fuzz._session import is_interoperable
+from mcp_trio.oracle.fuzz._interoperable_json import is_interoperable
 from mcp_trio.oracle.fuzz.play._player import Player, play_case
 from tests.trio_.oracle.fuzz.memory_http import HttpResponse, played_over_http, response_to
 from tests.trio_.oracle.fuzz.memory_target import NEW, OLD, MemoryTarget, answers, same_each_time

@@ -19,8 +19,8 @@ from mcp_trio.oracle.fuzz._case import (
     shown_case,
     without_orphans,
 )
+from mcp_trio.oracle.fuzz._fault import TargetFault
 from mcp_trio.oracle.fuzz._report import read_cases
-from mcp_trio.oracle.fuzz._session import TargetFault
 from mcp_trio.oracle.fuzz.campaign._examination import joined
 from mcp_trio.oracle.fuzz.campaign._shrink import ShrinkBudget, shrink
 from mcp_trio.oracle.fuzz.causes._cause import possible_causes, smallest_cause

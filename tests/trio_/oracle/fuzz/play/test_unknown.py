@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_trio.oracle.fuzz._session import META, SentRequest
+from mcp_trio.oracle.fuzz._revisions import META
+from mcp_trio.oracle.fuzz._sent_request import SentRequest
 from mcp_trio.oracle.fuzz.play._unknown import unasked_updates
 from tests.trio_.oracle.fuzz.memory_http import HttpResponse, played_over_http, response_to
 from tests.trio_.oracle.fuzz.memory_target import NEW, OLD
