@@ -127,20 +127,10 @@ AREAS: Final = (
     ),
     Area(
         "tools",
+        ("mcp_trio/cli/", "mcp_trio/oracle/"),
         (
-            "mcp_trio/cli/",
-            "mcp_trio/oracle/fuzz/",
-            "mcp_trio/oracle/replay/",
-            "mcp_trio/oracle/proxy/",
-        ),
-        (
-            *(
-                "tests/trio_/cli/",
-                "tests/trio_/oracle/fuzz/",
-                "tests/trio_/oracle/replay/",
-                "tests/trio_/oracle/proxy/",
-            ),
-            *("tests/testing/", "tests/fuzz_targets/", "tests/security/"),
+            *("tests/trio_/cli/", "tests/trio_/oracle/", "tests/testing/"),
+            *("tests/fuzz_targets/", "tests/security/"),
         ),
     ),
     Area("shim", ("mcp_asyncio_shim/",), ("tests/asyncio_shim/", *_WHOLE)),
@@ -288,7 +278,8 @@ def stages(file: str, root: Path = ROOT) -> list[list[str]]:
 def stages_of(mutant: RandomMutant, root: Path, hit_map: HitMap | None) -> list[list[str]]:
     """Return the stages with the names of test functions, or of files without a map.
 
-    With a map they have only the tests that run the changed code.
+    With a map they have only the tests that run the changed code, and a last stage has those of
+    other areas.
     """
     whole = stages(mutant.file, root)
     place = mutant.replacement
@@ -296,9 +287,14 @@ def stages_of(mutant: RandomMutant, root: Path, hit_map: HitMap | None) -> list[
     if not found:  # no function, or one that runs when its module is imported, or never
         return whole
     first = mirrored(mutant.file, root)
+    known = {name for stage in whole for name in stage}
+    # Tests of other areas, such as a command's, come last.
+    others = [test.file for test in found if test.file not in known]
     seconds = 0.0
     chosen = []
-    for stage in whole:
+    for stage in (*whole, others):
+        if stage is others:
+            seconds = 0.0
         names = []
         for test in found:
             if test.file in stage and (test.file in first or seconds <= _ENOUGH):

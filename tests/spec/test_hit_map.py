@@ -138,7 +138,10 @@ def test_tests_of_a_place_are_those_that_ran_its_block(text: str, names: list[st
 def test_mutant_meets_mirrored_tests_first_and_only_some_of_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tests of other folders are taken, the fastest first, for `_ENOUGH` seconds."""
+    """Tests of other folders are taken, the fastest first, for `_ENOUGH` seconds.
+
+    Those of other areas come last, for as long.
+    """
     monkeypatch.setattr(random_mutants, "_ENOUGH", 5.0)
     uses = "from mcp_core.a._f import f"
     files = {f"tests/core/{name}.py": uses for name in ("a/test_f", "test_g", "test_h", "test_i")}
@@ -149,6 +152,9 @@ def test_mutant_meets_mirrored_tests_first_and_only_some_of_the_others(
         mapped("tests/core/test_g.py::test_g", 0, seconds=1),
         mapped("tests/core/test_g.py::test_other", 6),
         mapped("tests/core/a/test_f.py::test_f", 0, seconds=100),
+        mapped("tests/trio_/cli/test_run.py::test_run", 0, seconds=3),
+        mapped("tests/trio_/cli/test_run.py::test_slow", 0, seconds=4),
+        mapped("tests/trio_/cli/test_run.py::test_slowest", 0, seconds=5),
     ]
     file = "mcp_core/a/_f.py"
     start = CODE.index("x < most")
@@ -156,6 +162,7 @@ def test_mutant_meets_mirrored_tests_first_and_only_some_of_the_others(
     assert stages_of(mutant, tmp_path, HitMap({file: SourceFile(CODE)}, tests)) == [
         ["tests/core/a/test_f.py::test_f"],
         ["tests/core/test_g.py::test_g", "tests/core/test_h.py::test_h"],
+        ["tests/trio_/cli/test_run.py::test_run", "tests/trio_/cli/test_run.py::test_slow"],
     ]
 
 
