@@ -11,14 +11,14 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_asyncio_shim import _stdio, connect
+from mcp_asyncio_shim import _driver, _stdio, connect
 from mcp_core import ConnectFailed, ConnectionLost
 from mcp_core.types import TextContent
 from tests.conformance import everything_server
@@ -33,7 +33,7 @@ from tests.harness.jsonrpc import (
     request,
 )
 from tests.harness.world.loop import run_with_processes as run
-from tests.harness.world.waiting import PATIENCE
+from tests.harness.world.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,6 +111,13 @@ class Started:
     def stderr_line(self) -> bytes:
         assert self.process.stderr
         return self.process.stderr.readline()
+
+    def ends_by(self, number: signal.Signals) -> bool:
+        """Send a signal. Return True if the process ends within a moment."""
+        self.process.send_signal(number)
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(0.3)
+        return self.process.returncode is not None
 
     def end(self) -> tuple[str, str]:
         """Return the rest of its stdout and stderr, once it has ended."""
@@ -244,10 +251,9 @@ def test_second_signal_ends_hanging_server() -> None:
     server = Started().open()
     server.call("hang")
     assert server.stderr_line() == b"waiting\n"
-    server.process.send_signal(signal.SIGTERM)
-    with pytest.raises(subprocess.TimeoutExpired):
-        server.process.wait(0.3)
-    server.process.send_signal(signal.SIGTERM)
+    assert not server.ends_by(signal.SIGTERM)
+    # The second is lost if the first was not noticed before.
+    wait_until(lambda: server.ends_by(signal.SIGTERM))
     server.end()
     assert server.process.returncode == -signal.SIGTERM
 
@@ -405,7 +411,7 @@ def test_child_exiting_ends_pending_calls() -> None:
             calls = [
                 asyncio.create_task(client.call_tool(name)) for name in ("wait", "wait", "die")
             ]
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(PATIENCE):
                 for ended in await asyncio.gather(*calls, return_exceptions=True):
                     assert isinstance(ended, ConnectionLost)
             with pytest.raises(ConnectionLost):
@@ -446,6 +452,17 @@ if "leaves" not in sys.argv:
 )
 
 
+def shorten_graces(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """Let a child have hardly any time for the first `count` of its graces, and much for others."""
+    short, move_on_after = [0.1] * count, _driver.move_on_after
+
+    def wait(seconds: float | None) -> _driver.TimeLimit:
+        is_grace = seconds == _stdio._GRACE
+        return move_on_after((short.pop() if short else PATIENCE) if is_grace else seconds)
+
+    monkeypatch.setattr(_stdio, "move_on_after", wait)
+
+
 def is_alive(pid: int) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -476,13 +493,8 @@ def test_child_is_ended_with_all_that_it_started(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     """Grandchildren in sessions of their own are found too, and SIGKILL comes only if needed."""
-    # The child outlives the first `graces` waits, however fast it is.
-    short, timeout, end = [0.1] * graces, asyncio.timeout, _stdio._Child.end
+    end = _stdio._Child.end
     ended: list[tuple[int, bool]] = []  # the signals, and whether the child had left by itself
-
-    def wait(seconds: float | None) -> asyncio.Timeout:
-        is_grace = seconds == _stdio._GRACE
-        return timeout((short.pop() if short else PATIENCE) if is_grace else seconds)
 
     async def note(child: _stdio._Child, number: int) -> None:
         ended.append((number, child.status is not None))
@@ -492,7 +504,7 @@ def test_child_is_ended_with_all_that_it_started(
         async with connect([*python(STUBBORN), *words]) as client:
             pids = (await client.call_tool("pids")).structured_content
             assert isinstance(pids, list)
-            monkeypatch.setattr(asyncio, "timeout", wait)
+            shorten_graces(monkeypatch, graces)  # the child outlives them, however fast it is
             monkeypatch.setattr(_stdio._Child, "end", note)
         monkeypatch.undo()
         numbers = [signal.SIGTERM] if graces < 2 else [signal.SIGTERM, signal.SIGKILL]
@@ -509,7 +521,7 @@ def test_child_group_gets_each_signal_once(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A server such as ours would exit at once at a second SIGTERM."""
-    monkeypatch.setattr(_stdio, "_GRACE", 0.6)
+    shorten_graces(monkeypatch, 1)  # the program outlives the end of its input
     member = dedent("""
         import signal, sys, time
         heard = []

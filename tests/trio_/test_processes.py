@@ -132,7 +132,7 @@ async def late(mark: str) -> str:
 
 
 if __name__ == "__main__":
-    mcp_trio.run(server, grace=0.5)
+    mcp_trio.run(server, grace=float(*(sys.argv[1:] or [0.5])))
     print("after run", file=sys.stderr)
 """
 
@@ -150,13 +150,17 @@ class Child(NamedTuple):
 
 
 @asynccontextmanager
-async def started(tmp_path: Path, version: str = D) -> AsyncIterator[Child]:
+async def started(tmp_path: Path, version: str = D, *, grace: float = 0.5) -> AsyncIterator[Child]:
     """`REAL` as a child process, after the handshake and with its stderr read."""
     file = tmp_path / "server.py"
     file.write_text(REAL)
     pipe = -1
     process = await trio.lowlevel.open_process(
-        [sys.executable, str(file)], stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+        [sys.executable, str(file), str(grace)],
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        start_new_session=True,
     )
     assert process.stdio is not None
     assert process.stderr is not None
@@ -264,9 +268,11 @@ async def test_process_second_signal_stops_a_blocked_server(tmp_path: Path) -> N
     async with started(tmp_path) as child:
         await child.wire.send(child.wire.calling(1, "block", {"mark": str(mark)}))
         await started_in(mark)
-        child.process.send_signal(signal.SIGINT)
-        await trio.sleep(0.2)
-        child.process.send_signal(signal.SIGINT)
+        with trio.fail_after(PATIENCE):
+            while child.process.returncode is None:  # the second is lost if it comes too early
+                child.process.send_signal(signal.SIGINT)
+                with trio.move_on_after(0.2):
+                    await child.process.wait()
         assert await child.ended() == -signal.SIGINT
 
 
@@ -294,7 +300,7 @@ async def test_process_end_of_stdin_stops_the_server(tmp_path: Path) -> None:
 
 async def test_process_end_of_stdin_lets_handlers_answer(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
-    async with started(tmp_path) as child:
+    async with started(tmp_path, grace=PATIENCE) as child:
         await child.wire.send(child.wire.calling(1, "late", {"mark": str(mark)}))
         await started_in(mark)
         await child.process.stdin.aclose()  # type: ignore[union-attr]

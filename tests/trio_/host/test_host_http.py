@@ -251,19 +251,21 @@ async def test_call_that_loses_its_connection_leaves_a_server_that_answers() -> 
 async def test_session_that_the_server_has_forgotten_is_begun_anew(version: str) -> None:
     """The restarted server knows no session, yet the next call succeeds on the same attempt."""
     async with trio.open_nursery() as nursery:
-        scope = trio.CancelScope()
+        scope, ended = trio.CancelScope(), trio.Event()
         server = make_server("far", versions=[version])
 
         async def serve(port: int, task_status: Any) -> None:
             with scope:
                 await serve_http(server, port=port, task_status=task_status)
+            ended.set()
 
         address = await nursery.start(lambda task_status: serve(0, task_status))
         async with Host({"far": address.url}) as host:
             assert (await host.call("mcp__far__look")).text
             scope.cancel()
+            with trio.fail_after(PATIENCE):
+                await ended.wait()
             scope = trio.CancelScope()
-            await trio.sleep(0.1)
             await nursery.start(lambda task_status: serve(address.port, task_status))
             with trio.fail_after(PATIENCE):
                 assert (await host.call("mcp__far__look")).text

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import time
 from io import BytesIO, TextIOWrapper
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from tests.harness.world.command import (
     output_of,
     run,
 )
+from tests.harness.world.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -164,20 +164,23 @@ def test_interrupted_call_whose_task_cannot_be_cancelled_prints_reference(
     server: ServerFile, tmp_path: Path
 ) -> None:
     """The blocked server never answers the cancellation, so the user keeps a way to try again."""
-    target = server("""
-        import os, time, trio
+    known, blocked = tmp_path / "known", tmp_path / "blocked"
+    target = server(f"""
+        import pathlib, time, trio
         server = mcp_trio.Server("stuck")
 
         @server.tool(task="optional")
         async def work() -> str:
             "Block the server, once the client knows the task."
-            await trio.sleep(0.3)
-            time.sleep(4)
-            os._exit(0)
+            while not pathlib.Path({str(known)!r}).exists():
+                await trio.sleep(0.01)
+            pathlib.Path({str(blocked)!r}).touch()
+            time.sleep(60)
     """)
     with Terminal("call", "work", *E, *target, XDG_STATE_HOME=str(tmp_path)) as terminal:
         terminal.type("", behind="working")
-        time.sleep(1)
+        known.touch()
+        wait_until(blocked.exists)
         terminal.process.send_signal(signal.SIGINT)
         text = terminal.rest()
     assert "could not be cancelled" in text

@@ -19,6 +19,7 @@ import pytest
 import mcp_core
 from mcp_trio.testing import find_client_faults, find_faults
 from tests.harness.world.threaded_http import fixed_response, threaded_http_server
+from tests.harness.world.waiting import wait_until
 
 from .targets import BROKEN, ROOT, FuzzRun, fuzz, fuzz_command, small_server
 
@@ -204,10 +205,7 @@ open({str(path)!r}, "a").write(f"{{child}} ")"""
     assert_clean(fuzz_command(tmp_path, small_server(before=fork), "--cases", "10"))
     children = [int(each) for each in path.read_text().split()]
     assert children
-    end = time.monotonic() + 5
-    while any(map(is_running, children)) and time.monotonic() < end:
-        time.sleep(0.02)
-    assert not any(map(is_running, children))
+    wait_until(lambda: not any(map(is_running, children)))
 
 
 def is_running(pid: int) -> bool:
