@@ -55,8 +55,9 @@ _KILL_TIMEOUT = 1.0  # seconds for the kernel to carry out SIGKILL; longer means
 # Seconds to read the rest of stderr while a process outside the group still holds it open.
 _STDERR_TIMEOUT = 0.2
 # Seconds that the reader of stdout waits at its end, for the exit and the rest of stderr, which
-# explain it. Only for a program that closes stdout and goes on does it take so long.
-_END_TIMEOUT = 0.05
+# explain it. Only for a program that closes stdout and goes on, or on a busy machine, does it take
+# so long.
+_END_TIMEOUT = 0.5
 _POLL_INTERVAL = 0.02  # seconds between two checks of a state that has no event
 _SCAN_INTERVAL = 0.05  # the same between two searches of all processes, which take milliseconds
 

@@ -20,6 +20,7 @@ import sys
 
 import mcp_trio.__main__
 import mcp_trio.cli as command
+from mcp_trio.cli import _session
 from tests.harness.world.children import inherit_python_path
 
 
@@ -90,5 +91,8 @@ if __name__ == "__main__":
     for module in pkgutil.walk_packages(command.__path__, f"{command.__name__}."):
         importlib.import_module(module.name)
     inherit_python_path()
+    # Output is compared. On a busy machine many servers take longer to start than a user waits in
+    # silence. The notice has a test of its own, on a mock clock.
+    _session._NOTICE_AFTER = 30.0  # type: ignore[misc]
     serve(socket.socket(fileno=int(sys.argv[1])))
     raise SystemExit(command.main())

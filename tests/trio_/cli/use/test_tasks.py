@@ -290,7 +290,7 @@ def test_task_of_revision_that_server_does_not_speak_exits_with_2(server: Server
 @pytest.mark.parametrize("words", [("tasks", "get"), ("call", "work")])
 def test_timeout_applies_to_polls_of_task(server: ServerFile, words: tuple[str, ...]) -> None:
     """The task store hangs, so without the option the command would wait forever."""
-    target = server("""
+    server("""
         import trio
         from mcp_core.runtime.tasks import MemoryTaskStore
 
@@ -309,7 +309,8 @@ def test_timeout_applies_to_polls_of_task(server: ServerFile, words: tuple[str, 
     """)
     if words[0] == "tasks":
         words = (*words, str(UNKNOWN))
-    result = run(*words, "--timeout", "1.5", *target)
+    with served(server.path) as site:  # over stdio the time would be the start's, too
+        result = run(*words, "--timeout", "1.5", site.url)
     assert result.returncode == 3
     assert "no answer to tasks/get within 1.5 s" in result.stderr
     assert "a larger --timeout allows more time" in result.stderr
