@@ -22,7 +22,7 @@ from hypothesis import settings
 from mcp_core.processes._child_environment import _USUAL_VARIABLES
 from mcp_trio.testing._leaks import children
 from tests.harness.world import thread_clock
-from tests.harness.world.children import inherit_python_path
+from tests.harness.world.children import OF_MANY_TESTS, inherit_python_path
 from tests.levels import STEPS, TESTS, marks_named_in
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def pytest_timeout_set_timer(
         before = children()
 
         def handler(number: int, frame: FrameType | None) -> None:
-            for pid in children().keys() - before.keys():
+            for pid in children().keys() - before.keys() - OF_MANY_TESTS:
                 os.kill(pid, signal.SIGKILL)
             if (
                 trio.lowlevel.in_trio_run()

@@ -74,10 +74,14 @@ def test_sigint_ignored_by_the_shell_is_handled_in_tests_and_programs(tmp_path: 
 HANGS = """
 import subprocess, threading
 import pytest, trio
+from tests.harness.world.children import OF_MANY_TESTS
 
 pytestmark = pytest.mark.timeout(1)
+shared = []
 
 def test_waits_for_a_program():
+    shared.append(subprocess.Popen(["sleep", "1000"]))
+    OF_MANY_TESTS.add(shared[0].pid)
     with subprocess.Popen(["sleep", "1000"]):
         pass
 
@@ -91,7 +95,9 @@ async def test_waits_in_trio():
 
 @pytest.mark.parametrize("after", [1])
 async def test_nothing_hangs(after):
-    pass
+    with shared[0] as program:
+        assert program.poll() is None  # the tests that hang did not kill it
+        program.kill()
 
 @pytest.mark.slow
 def test_takes_minutes():

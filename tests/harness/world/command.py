@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Self
 
+from tests.harness.world.children import OF_MANY_TESTS
 from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
@@ -152,6 +153,7 @@ class Forks:
             self._process = subprocess.Popen(
                 words, pass_fds=[theirs.fileno()], start_new_session=True
             )
+            OF_MANY_TESTS.add(self._process.pid)
 
     def start(
         self, words: Sequence[str], cwd: Path, env: Mapping[str, str], files: Sequence[int]
@@ -170,6 +172,7 @@ class Forks:
     def close(self) -> None:
         self._control.close()
         self._process.wait()
+        OF_MANY_TESTS.remove(self._process.pid)
 
 
 forks: Forks | None = None  # `conftest.py` has them started and closed
