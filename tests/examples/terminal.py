@@ -24,6 +24,8 @@ PORT: Final = "8000"
 HOME: Final = "/home/you"
 PYTHON: Final = f"{HOME}/.venv/bin/python"
 MAX_SECONDS_INSTALLED: Final = 200  # of one command that may download packages
+# Of any other one: some take seconds of CPU, and a busy machine gives a test a tenth of a core.
+MAX_SECONDS: Final = 100
 _END: Final = b"\n-- end of the command --\n"
 _ID: Final = re.compile(r"(?:(?<=^mcp-session-id: ).*|^mcp-task:1:.*)$", re.MULTILINE)
 _STYLE: Final = re.compile(r"\x1b\[[\d;]*m")  # colours, at a pseudo-terminal
@@ -104,7 +106,7 @@ class ReaderTerminal:
         self._shell.stdin.write(line.encode())
         self._shell.stdin.flush()
         printed = b""
-        until = time.monotonic() + (MAX_SECONDS_INSTALLED if self.installed else PATIENCE)
+        until = time.monotonic() + (MAX_SECONDS_INSTALLED if self.installed else MAX_SECONDS)
         while not printed.endswith(_END):
             left = max(0, until - time.monotonic())
             ready, _, _ = select.select([self._shell.stdout], [], [], left)
@@ -129,7 +131,7 @@ class ReaderTerminal:
             os.close(theirs)
             printed = b""
             while True:
-                ready, _, _ = select.select([ours], [], [], PATIENCE)
+                ready, _, _ = select.select([ours], [], [], MAX_SECONDS)
                 try:
                     chunk = os.read(ours, 65_536) if ready else b""
                 except OSError:  # on Linux: the other end is closed

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.examples.pages import QUICK_START, ROOT, WITH_COMMANDS, code, read
-from tests.examples.walkthrough import FIGURE, play
+from tests.examples.walkthrough import FIGURE, Output, play
 from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
@@ -72,7 +72,14 @@ def claude(tmp_path: Path) -> None:
     path.chmod(0o755)
 
 
-@pytest.mark.timeout(300)
+def test_output_with_notice_of_slow_target_is_as_shown() -> None:
+    notice = "mcp-trio: waiting for mcp-trio proxy -- python server.py (for at most 60 s)\n"
+    Output("page.md:1", "Hello\n", f"{notice}Hello\n").check()
+    with pytest.raises(AssertionError, match="Bye"):
+        Output("page.md:1", "Hello\n", f"{notice}Bye\n").check()
+
+
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("page", WITH_COMMANDS)
 def test_commands_of_page_print_what_it_shows(page: str, folder: Path, claude: None) -> None:
     if "$ curl " in read(page) and shutil.which("curl") is None:

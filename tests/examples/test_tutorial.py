@@ -22,7 +22,7 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", TUTORIAL)
 def test_tutorial_page_prints_what_it_shows(page: str, folder: Path) -> None:
     for earlier in TUTORIAL[: TUTORIAL.index(page)]:

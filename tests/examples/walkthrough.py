@@ -47,6 +47,8 @@ _VARIABLE: Final = re.compile(
     r"\b\d\d:\d\d:\d\d\b|(?:<1|\b\d+) ms\b|\b\d+\.\d\d ?s\b|\bdescriptor \d+|^date: .*$",
     re.MULTILINE,
 )
+# What the command says only if the target is slow to connect.
+_WAITING: Final = re.compile(r"^mcp-trio: waiting for .*\(for at most \d+ s\)\n", re.MULTILINE)
 # Figures of benchmarks and fuzzing, with the spaces that align them.
 FIGURE: Final = re.compile(r" *\b\d[\d,.]*\b")
 
@@ -64,7 +66,8 @@ class Output(NamedTuple):
         Args:
             variable: what is not compared on this page, besides `_VARIABLE`.
         """
-        printed, shown = _VARIABLE.sub("-", self.printed), _VARIABLE.sub("-", self.shown)
+        printed = _VARIABLE.sub("-", _WAITING.sub("", self.printed))
+        shown = _VARIABLE.sub("-", self.shown)
         if variable is not None:
             printed, shown = variable.sub("-", printed), variable.sub("-", shown)
         assert printed == shown, f"{self.place} prints:\n{self.printed}"
