@@ -24,6 +24,7 @@ __all__ = [
     "TESTS",
     "fewer_examples",
     "files_with",
+    "files_with_default_tests",
     "long",
     "marks_named_in",
 ]
@@ -98,6 +99,17 @@ def files_with(names: set[str]) -> list[Path]:
         file
         for file in dict.fromkeys([*LONGEST_FILES, *sorted(TESTS.rglob("test_*.py"))])
         if not names.isdisjoint(marks_named_in(file).union(marks_of_file(file)))
+    ]
+
+
+def files_with_default_tests() -> list[Path]:
+    """Return the test files in order, except those whose place marks all of their tests."""
+    from tests.conftest import marks_of_file
+
+    return [
+        file
+        for file in sorted(TESTS.rglob("test_*.py"))
+        if {"interop", "process"}.isdisjoint(marks_of_file(file))
     ]
 
 
