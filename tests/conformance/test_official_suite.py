@@ -10,6 +10,7 @@ Rules of this file:
 3. One server process plays all scenarios, one revision after the other; a second one responds with
    streams only, which some checks are about; a third is a pair mounted in another; a fourth is
    reached over HTTP/2, through a bridge. Others share a store with workers that there could be.
+   All but the second are `slow`: the first plays the same scenarios in `test_recorded_suite.py`.
 4. The client records each scenario, and the trace is judged: see `judged_traces.py`.
 
 `tests/conformance/conftest.py` finds the suite.
@@ -121,6 +122,8 @@ AUTH[E] = [
         iss-wrong-issuer iss-unexpected iss-normalized metadata-issuer-mismatch
         """.split(),
 ]
+# Those that are played in both revisions. The others of 2025-11-25 are `slow`.
+AUTH_OF_D: Final = {"metadata-default", "basic-cimd", "scope-step-up", "token-endpoint-auth-basic"}
 AUTH_OPTIONAL: Final = """
     2025-03-26-oauth-metadata-backcompat 2025-03-26-oauth-endpoint-fallback client-credentials-jwt
     client-credentials-basic enterprise-managed-authorization dpop dpop-nonce wif-jwt-bearer
@@ -165,10 +168,10 @@ _TIMEOUT: Final = 300.0  # seconds for a set of scenarios on a busy machine
 @pytest.fixture(
     scope="module",
     params=[
-        *("auto", "sse"),
+        "sse",
         *(
             pytest.param(how, marks=pytest.mark.slow)
-            for how in ("mounted", "http2", "memory", "redis", "redis on uvicorn")
+            for how in ("auto", "mounted", "http2", "memory", "redis", "redis on uvicorn")
         ),
     ],
 )
@@ -271,7 +274,8 @@ def test_official_suite_client_scenario_passes(
 
 @pytest.mark.parametrize(
     ("version", "scenario"),
-    [(version, name) for version in AUTH for name in AUTH[version]]
+    [pytest.param(D, name, marks=() if name in AUTH_OF_D else pytest.mark.slow) for name in AUTH[D]]
+    + [(E, name) for name in AUTH[E]]
     + [(None, name) for name in AUTH_OPTIONAL],
 )
 def test_official_suite_authorization_scenario_passes(

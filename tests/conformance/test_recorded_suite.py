@@ -13,7 +13,7 @@ import shlex
 import signal
 import sys
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -48,6 +48,17 @@ from tests.conformance.test_official_suite import (
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+# Scenarios of our client that depend most on the proxy: streams that break off, headers and states
+# that it has to pass. The others are `slow`: `test_official_suite.py` plays them without the proxy.
+PROXIED: Final = {
+    (D, "tools_call"),
+    (D, "sse-retry"),
+    (E, "tools_call"),
+    (E, "http-custom-headers"),
+    (E, "sep-2322-client-request-state"),
+}
 
 
 @pytest.mark.parametrize("version", [D, E])
@@ -85,7 +96,10 @@ def test_official_suite_passes_through_the_proxy_to_our_server(
     assert f"{judged.messages.total()} messages: {len(judged.certain)} failed" in live
 
 
-@pytest.mark.parametrize(("version", "scenario"), CLIENT)
+@pytest.mark.parametrize(
+    ("version", "scenario"),
+    [pytest.param(*each, marks=() if each in PROXIED else pytest.mark.slow) for each in CLIENT],
+)
 def test_official_suite_passes_through_the_proxy_to_our_client(
     suite: list[str],
     tmp_path: Path,

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.levels import long
+
 from .__main__ import command_for, main
 from .plan import FAULTS, Plan, Step, plan_of, shrunk
 from .planted import PLANTED, planted
@@ -45,11 +47,16 @@ def test_plan_that_has_failed_finds_nothing_now(seed: int) -> None:
     assert play(plan._replace(workers=workers, clients=clients, steps=steps)).faults == []
 
 
-@pytest.mark.long
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("first", range(0, 1_000, 50))
+@pytest.mark.parametrize(
+    "first",
+    [
+        *(long(first) for first in range(0, 500, 50)),
+        *(pytest.param(first, marks=pytest.mark.slow) for first in range(500, 1_000, 50)),
+    ],
+)
 def test_seeds_find_nothing(first: int) -> None:
-    """One thousand seeds, fifty for each test: they are played side by side."""
+    """Fifty seeds for each test. 500 find each planted fault, and `slow` are as many again."""
     seeds = range(first, first + 50)
     wrong = {seed: outcome.faults for seed in seeds if (outcome := play(plan_of(seed))).faults}
     assert wrong == {}

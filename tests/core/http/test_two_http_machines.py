@@ -519,7 +519,7 @@ def check_cuts(version: str, *, noticed: bool, count: int = COUNT, step: int = 1
 @pytest.mark.requirement("SHL-18", "SHL-8")
 @pytest.mark.parametrize("version", RESUMABLE)
 @pytest.mark.parametrize("noticed", [True, False])
-@pytest.mark.parametrize("step", [67, long(1)])
+@pytest.mark.parametrize("step", [67, long(7)])
 def test_ten_events_cut_at_many_bytes(version: str, noticed: bool, step: int) -> None:
     check_cuts(version, noticed=noticed, count=9, step=step)
 
