@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mcp_core.trace import Finding
 
 __all__ = [
+    "BATCHED",
     "LEVELS",
     "UNANSWERED",
     "UNANSWERED_MALFORMED",
@@ -23,6 +24,7 @@ __all__ = [
 ]
 
 UNANSWERED: Final = "RPC-35"  # the row of a request without a response
+BATCHED: Final = "batch"  # in the detail of a fault about a request that wasn't sent alone
 # The specification doesn't say that a malformed request needs a response. JSON-RPC does.
 UNANSWERED_MALFORMED: Final = "RPC-17"
 # The levels of obligations. Rows of other levels are readings and choices of this project.

@@ -159,7 +159,7 @@ class Examiner:
             return [[opening, step, *_CANCEL_FIRST] for opening, step in requests]
         if fault.kind not in ("row", "invariant") or len(case) < _MANY_STEPS:
             return []
-        steps = [step for step in case if _method_of(own_step(step)) == fault.method]
+        steps = [step for step in case if fault.method in _methods_of(own_step(step))]
         return [[*_openings(case, step), step] for step in steps[-_MAX_ALONE:]]
 
     async def shrink(self, finding: FuzzFinding) -> None:
@@ -346,9 +346,13 @@ def _openings(case: Case, step: Step) -> Case:
     return [case[0], *(second[:1] if client_of(step) else ())]
 
 
-def _method_of(step: Step) -> Any:
-    """Return the method that a step sends; for other steps their second word, or None."""
-    return "tools/call" if step[0] == "call" else step[1] if len(step) > 1 else None
+def _methods_of(step: Step) -> list[Any]:
+    """Return the methods that a step sends; for other steps their second word, if they have one."""
+    if step[0] == "call":
+        return ["tools/call"]
+    if step[0] == "batch" and len(step) > 1:
+        return [each[0] for each in step[1] if isinstance(each, list) and each]
+    return list(step[1:2])
 
 
 def _cancellable(case: Case) -> list[Step]:

@@ -26,6 +26,7 @@ from mcp_trio.oracle.fuzz._case import (
     on_client,
     own_step,
 )
+from mcp_trio.oracle.fuzz._fault import BATCHED
 from mcp_trio.oracle.fuzz._interoperable_json import read_plain_request
 from mcp_trio.oracle.fuzz._revisions import META, dialect_of
 
@@ -79,6 +80,9 @@ _MALFORMED: Final = " after malformed "
 _CANCELLATION: Final = "CXL-"  # the first letters of its rows' ids
 _TASKS: Final = "TSK-"
 _BURST: Final = "burst of "
+_BATCH: Final = "batch of "
+_SEVERAL: Final = (_BURST, _BATCH)
+_MEMBER: Final = 3  # words of a batch's member: the method, the params and the id
 _BESIDE: Final = ", beside "
 _OF_SECOND: Final = " of the second client"  # ends the shape of its messages
 _MAX_BESIDE: Final = 4  # kinds of further messages that a cause names
@@ -101,7 +105,8 @@ class Cause(Struct, frozen=True, order=True):
     Attributes:
         family: the requirement: a row's family, `crash`, `hang`, `endless`, or an invariant's name.
         shape: the message that shows it: its kind, and the path and JSON type of what is wrong in
-            it, such as `request params:string`. For a crash how the process ended and the last
+            it, such as `request params:string`. `burst of` and `batch of` stand before one that was
+            sent with others, or in a batch. For a crash how the process ended and the last
             message, such as `exit status 1 after request`. For a crash that is known of an SDK the
             link that explains it, in place of the message. A message of a case's second client ends
             in `of the second client`. If the smallest case has several messages, the others follow
@@ -160,9 +165,10 @@ class Cause(Struct, frozen=True, order=True):
         shapes = [self.shape, _any_params(self.shape), _plain_shape(self.shape)]
         if self.shape == "bytes" and self.scope in _KNOWN_METHODS:
             shapes.append("request")  # that the server has read, though others may not
-        if self.is_of_row and not self.is_of_tool and self.shape.startswith(_BURST):
-            # Several at once can be what is too much for the server, so not for a single one.
-            shapes.append(_BURST + _plain_shape(self.shape))
+        several = next((each for each in _SEVERAL if self.shape.startswith(each)), "")
+        if self.is_of_row and not self.is_of_tool and several:
+            # What a burst or a batch shows needn't hold for a single request.
+            shapes.append(several + _plain_shape(self.shape))
         return [
             Cause(self.family, shape, scope)
             for shape in dict.fromkeys(shapes)
@@ -266,9 +272,10 @@ def case_without(fault: TargetFault, case: Case, tools: Collection[str] = ()) ->
 def _other_messages(fault: TargetFault, case: Case, tools: Collection[str]) -> list[_Sent]:
     """Return what a case sends beside its openings and the message of the likely cause."""
     found = _candidates(fault, case, tools)[-1]
+    whole = {each.place: each for each in _sent_in(case, tools)}  # each step's last one
     others = [
         each
-        for each in _sent_in(case, tools)
+        for each in whole.values()
         if each.place != found.place and not each.shape.startswith("opening")
     ]
     if fault.row.startswith(_CANCELLATION):  # these faults are about a request and its cancellation
@@ -376,7 +383,9 @@ def _plain_shape(shape: str) -> str:
         return shape.replace(_MALFORMED, " after ")
     if "://" in shape:
         return shape  # of a known crash
-    return shape.removeprefix(_BURST).partition(" ")[0]
+    for several in _SEVERAL:
+        shape = shape.removeprefix(several)
+    return shape.partition(" ")[0]
 
 
 def _family(fault: TargetFault) -> str:
@@ -421,7 +430,7 @@ def _end(detail: str) -> str:
 def _scope(method: str) -> str:
     if method in _KNOWN_METHODS:
         return method
-    return _UNKNOWN if method and method != "bytes" else ANY
+    return _UNKNOWN if method not in ("", "bytes", "batch") else ANY
 
 
 def _candidates(fault: TargetFault, case: Case, tools: Collection[str]) -> list[_Sent]:
@@ -436,10 +445,14 @@ def _candidates(fault: TargetFault, case: Case, tools: Collection[str]) -> list[
     if not is_of_clients and _is_servers_own(fault):
         return others or sent or [_Sent("conversation")]
     own = [each for each in sent if each.method and each.method == fault.method]
+    is_batched = BATCHED in fault.detail.split()
+    if fault.is_silence:
+        own = [each for each in own if each.shape.startswith(_BATCH) is is_batched]
     if own:
         return own
     if fault.method in _OF_CLIENTS and not is_of_clients:
-        return [_Sent("request", fault.method)]  # the player's own: after each case it sends a ping
+        # One of an earlier case, or the player's own: after each case it sends a ping.
+        return [_Sent(f"{_BATCH}request" if is_batched else "request", fault.method)]
     return others or sent or [_Sent("conversation")]
 
 
@@ -472,12 +485,20 @@ def _sent_in(case: Case, tools: Collection[str]) -> Iterator[_Sent]:
 
 
 def _simpler(step: Step) -> list[Step]:
-    """Return a step that can be enough for what a step shows: one request, or a valid call."""
+    """Return steps that can be enough for what a step shows: one request, or a valid call."""
     if step[0] == "burst":
         return [("burst", 1, *step[2:])]
+    if step[0] == "batch" and len(members := _members(step)) > 1:
+        return [("batch", [each]) for each in members]
     if step[0] == "call" and len(step) > 3 and UNSUPPORTED_TASK in step[3]:
         return [(*step[:3], ())]
     return []
+
+
+def _members(step: Step) -> list[list[Any]]:
+    """Return the members of a batch that are sent."""
+    words = step[1] if len(step) > 1 and isinstance(step[1], list) else []
+    return [each for each in words if isinstance(each, list) and len(each) == _MEMBER]
 
 
 def _revision_at(case: Case, place: int) -> str:
@@ -511,6 +532,13 @@ def _sent_by_client(  # noqa: C901 - one case for each step
             found = _request(revision, tools, *words[1:])
             many = _BURST if words[0] > 1 else ""
             return _Sent(f"{many}{found.shape}", found.method, found.tool)
+        case "batch" if dialect_of(revision).batches and len(members := _members(step)) == 1:
+            ((method, params, id),) = members
+            if id is None:
+                found = _notification(revision, method, params)
+            else:
+                found = _request(revision, tools, method, params)
+            return _Sent(f"{_BATCH}{found.shape}", found.method, found.tool)
         case "head":
             found = _request(revision, tools, *words[1:])
             return _Sent(f"request header:{words[0]}", found.method)
@@ -644,6 +672,8 @@ def _with_method(step: Step, method: str) -> Step | None:
             return (step[0], method, *step[2:])
         case "burst" | "head":
             return (*step[:2], method, *step[3:])
+        case "batch" if len(members := _members(step)) == 1:
+            return (step[0], [[method, *members[0][1:]]])
         case "mutate":
             try:
                 message = json.loads(step[1])

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from mcp_core import ConnectFailed
 from mcp_trio.oracle.fuzz._answers import name_of
-from mcp_trio.oracle.fuzz._fault import UNANSWERED, UNANSWERED_MALFORMED, row_fault
+from mcp_trio.oracle.fuzz._fault import BATCHED, UNANSWERED, UNANSWERED_MALFORMED, row_fault
 from mcp_trio.oracle.fuzz._interoperable_json import is_interoperable, shown_value
 from mcp_trio.oracle.fuzz._revisions import dialect_of
 
@@ -150,12 +150,14 @@ def report_missing(play: Play, request: SentRequest, seconds: float = 0.0) -> No
     fault = row_fault(row, request.method, sentence, session.revision)
     fault = replace(fault, sent=json.dumps(request.message))
     if request.batch:  # SDKs have given up batches also for the revision that has them
-        fault = replace(fault, sentence=f"{fault.sentence}; it was in a batch", is_certain=False)
+        sentence = f"{fault.sentence}; it was in a batch"
+        fault = replace(fault, detail=BATCHED, sentence=sentence, is_certain=False)
     if not is_interoperable(request.message):
         # As the TypeScript SDK does, which reads no id that isn't the same as a double.
         reason = "not every reader has numbers that large, or values nested so deeply"
         sentence = f"{fault.sentence}: {reason}"
-        fault = replace(fault, detail="large", sentence=sentence, is_certain=False)
+        detail = f"{fault.detail} large".strip()
+        fault = replace(fault, detail=detail, sentence=sentence, is_certain=False)
     play.report(fault if request.loss else excused_by_call(play, fault))
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mcp_trio.oracle.fuzz._case import Case
 
 OLD, NEW = "2025-11-25", "2026-07-28"
+BATCHED = "2025-03-26"
 INFO = {"name": "small", "version": "1"}
 META = "io.modelcontextprotocol/"
 
@@ -60,6 +61,15 @@ def answers_ping_twice(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     yield from answers(message)
     if message.get("method") == "ping":
         yield from answers(message)
+
+
+def answers_batches(message: Any) -> Iterator[dict[str, Any]]:
+    """Yield the responses to a message or a batch, in a revision that has batches."""
+    for each in message if isinstance(message, list) else [message]:
+        for response in answers(each):
+            if "protocolVersion" in response.get("result", {}):
+                response["result"]["protocolVersion"] = BATCHED
+            yield response
 
 
 class MemorySession(TargetSession):
@@ -181,6 +191,21 @@ class MemoryTarget:
         session = self.session_class(self, self.starts, keep=keep)
         self.starts += 1
         self.open_sessions.add(session)
+        return session
+
+
+class BatchTarget(MemoryTarget):
+    """A server in memory that gets batches as lists."""
+
+    async def open(self, *, keep: bool = False) -> MemorySession:
+        """Return the session of another start."""
+        session = await super().open(keep=keep)
+        send = session.send_text
+
+        async def send_text(text: str, message: Mapping[str, Any]) -> None:
+            await send(text, json.loads(text))
+
+        session.send_text = send_text  # type: ignore[method-assign]
         return session
 
 

@@ -25,7 +25,7 @@ from mcp_trio.oracle.fuzz.causes._cause import (
 from mcp_trio.oracle.fuzz.draw._cases import cases
 from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 from tests.levels import fewer_examples
-from tests.trio_.oracle.fuzz.memory_target import NEW, OLD
+from tests.trio_.oracle.fuzz.memory_target import BATCHED, NEW, OLD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -254,6 +254,7 @@ def test_known_cause_explains_a_fault_of_a_case_only_with_its_message(
         (("page", "tools/list", "invented"), []),
         (("damage", b"\xff"), []),
         (("notify", "notifications/acme", []), [("notify", "ping", [])]),
+        (("batch", [["tools/list", {}, "int"], ["ping", {}, "int"]]), []),
     ],
 )  # fmt: skip
 def test_message_is_sent_elsewhere_with_the_same_shape(step: Step, expected: list[Step]) -> None:
@@ -369,6 +370,14 @@ def test_cause_for_any_type_of_meta_explains_each_type(part: str, values: Any, j
         assert found.of_any_params.anywhere == cause
     absent = Cause("META-8", "request params/_meta:absent", "tools/list")
     assert absent.of_any_params == absent
+
+
+def test_batch_of_one_request_is_sent_elsewhere_with_another_method() -> None:
+    case: Case = [("open", BATCHED, "whole", "all"), ("batch", [["tools/list", {}, "int"]])]
+    found = cases_elsewhere(row("RPC-35", detail="batch"), case)
+    assert [each[1] for each in found] == [
+        ("batch", [[method, {}, "int"]]) for method in ("ping", "acme/none")
+    ]
 
 
 def test_mutated_message_is_sent_elsewhere_with_another_method() -> None:
@@ -535,6 +544,70 @@ def test_burst_of_calls_stands_for_no_single_call() -> None:
     wider = [wide for each in possible for wide in each.wider]
     assert wider
     assert not [each for each in wider if "burst" in each.shape]
+
+
+PING = ["ping", {}, "int"]
+LISTED = ["tools/list", {}, "digits"]
+IN_BATCH: Step = ("batch", [PING])
+
+
+@pytest.mark.parametrize(
+    ("detail", "steps", "known", "is_known"),
+    [
+        ("batch", [IN_BATCH], "batch of request", True),
+        ("batch", [("batch", [LISTED, PING])], "batch of request", True),
+        ("batch", [("batch", [["ping", 5, "int"]])], "batch of request", True),
+        ("batch", [IN_BATCH], "request", True),
+        ("batch", [IN_BATCH, ("request", "ping", 5, "int")], "request params:number", False),
+        ("batch large", [IN_BATCH], "batch of request", True),
+        # A baseline with batches that the SDK drops hides no request that was sent alone.
+        ("", [("request", "ping", {}, "int")], "batch of request", False),
+        ("", [IN_BATCH, ("request", "ping", {}, "int")], "batch of request", False),
+        ("", [IN_BATCH], "batch of request", False),
+        ("", [IN_BATCH], "request", True),  # the player's own
+    ],
+)
+def test_request_in_a_batch_has_another_cause_than_a_request_alone(
+    detail: str, steps: list[Step], known: str, is_known: bool
+) -> None:
+    fault = row("RPC-35", "ping", detail=detail)
+    possible = possible_causes(fault, [("open", BATCHED, "whole", "all"), *steps])
+    wider = [wide for each in possible for wide in each.wider]
+    for scope in ("ping", ANY):
+        assert (Cause("RPC-35", known, scope) in wider) is is_known
+
+
+@pytest.mark.parametrize(
+    ("fault", "revision", "members", "expected"),
+    [
+        (row("RPC-7", "ping"), BATCHED, [PING, LISTED], Cause("RPC-7", "batch of request", "ping")),
+        (row("RPC-14", "notifications/acme"), BATCHED, [["notifications/acme", {}, None]],
+         Cause("RPC-14", "batch of notification", "unknown method")),
+        (row("RPC-7", "tools/call"), BATCHED, [["tools/call", {"name": "search"}, "int"]],
+         Cause("RPC-7", "batch of request", "search")),
+        (crash("1", "batch"), BATCHED, [PING], Cause("crash", "exit status 1 after batch", "ping")),
+        # It isn't known which of them it was.
+        (crash("1", "batch"), BATCHED, [PING, LISTED],
+         Cause("crash", "exit status 1 after batch", ANY)),
+        (hang(), BATCHED, [], Cause("hang", "batch", ANY)),
+        # Without batches it is no request.
+        (crash("1", "batch"), OLD, [PING], Cause("crash", "exit status 1 after batch", ANY)),
+        (hang(), BATCHED, [["ping"], 5], Cause("hang", "batch", ANY)),
+    ],
+)  # fmt: skip
+def test_cause_names_what_a_batch_has(
+    fault: TargetFault, revision: str, members: list[Any], expected: Cause
+) -> None:
+    case: Case = [("open", revision, "whole", "all"), ("batch", members)]
+    assert cause_of(fault, case, TOOLS) == expected
+    assert smallest_cause(fault, case, TOOLS) == expected
+
+
+def test_batch_beside_another_message_is_one_message() -> None:
+    """However many members it has: they are no further messages of the smallest case."""
+    case: Case = [("open", BATCHED, "whole", "all"), ("batch", [PING, LISTED] * 3), CALL]
+    found = smallest_cause(crash(method="tools/call"), case, TOOLS)
+    assert found == Cause("crash", "exit status 1 after request, beside batch", "search")
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,12 @@ from mcp_trio.oracle.fuzz.campaign._findings import Findings, FuzzFinding
 from mcp_trio.oracle.fuzz.causes._baseline import Baseline, IgnoredRow
 from mcp_trio.oracle.fuzz.causes._cause import Cause, smallest_cause
 from tests.trio_.oracle.fuzz.memory_target import (
+    BATCHED,
     OLD,
+    BatchTarget,
     MemoryTarget,
     answers,
+    answers_batches,
     answers_ping_twice,
     played,
     same_each_time,
@@ -313,15 +316,49 @@ def test_cause_of_several_messages_is_left_out_in_a_case_that_is_not_small() -> 
 
 def test_finding_that_is_not_small_is_left_out_although_another_fault_led_to_it() -> None:
     """The case was examined because of its `tools/list`, which isn't in the baseline."""
-    alone: Step = ("batch", [("ping", {}, "int")])
-    both: Step = ("batch", [("ping", {}, "int"), ("tools/list", {}, "int")])
-    long: Case = [OPEN, alone, ("wait",), both, ("wait",)]
-    known = Cause("RPC-35", "request, beside batch", "ping")
+    long: Case = [*PING, ("wait",), ("notify", "notifications/acme"), *case("tools/list")[1:]]
+    known = Cause("RPC-35", "request, beside notifications/acme notification", "ping")
     fault = TargetFault(kind="row", row="RPC-35", method="ping")
     for accepted, is_new in ((known, False), (Cause("RPC-35", known.shape, "tools/list"), True)):
         findings = Findings(baseline=baseline(accepted))
         assert findings.add(found(fault, long)) is is_new
         assert findings.known[accepted] == (not is_new)
+
+
+LISTS: Step = ("request", "tools/list", {}, "int", "whole")
+
+
+def batch(*methods: str) -> Step:
+    return ("batch", [[each, {}, "int"] for each in methods])
+
+
+@pytest.mark.parametrize("shrinks", [True, False])
+def test_dropped_batches_are_one_finding_whose_baseline_hides_no_dropped_request(
+    shrinks: bool,
+) -> None:
+    """SDKs drop batches, so most baselines have them. What was sent alone is the server's."""
+
+    def drops_batches(message: Any) -> Iterator[dict[str, Any]]:
+        return iter(()) if isinstance(message, list) else answers_batches(message)
+
+    def drops_lists(message: Any) -> Iterator[dict[str, Any]]:
+        is_dropped = isinstance(message, list) or message.get("method") == "tools/list"
+        return iter(()) if is_dropped else answers_batches(message)
+
+    opening: Step = ("open", BATCHED, "whole", "all")
+    some = (batch("tools/list"), batch("ping", "tools/list"), batch("tools/list", "prompts/list"))
+    long: Case = [opening, *(step for each in some for step in (each, ("wait",))), LISTS]
+    target = BatchTarget(same_each_time(drops_batches))
+    run = played(target, [opening, batch("tools/list")], long, shrinks=shrinks)
+    assert {each.fault.is_advice for each in run.findings} == {True}
+    causes = [each for each in causes_of(run) if each is not None]
+    assert {each.shape for each in causes} == {"batch of request"}
+    if shrinks:
+        assert causes == [Cause("RPC-35", "batch of request", "*")]
+    worse = BatchTarget(same_each_time(drops_lists))
+    run = played(worse, long, baseline=baseline(*causes), shrinks=shrinks)
+    failures = [each.fault for each in run.findings if not each.fault.is_advice]
+    assert [each.method for each in failures] == ["tools/list"]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,16 @@ from mcp_trio.oracle.fuzz._http import encode_chunks
 from mcp_trio.oracle.fuzz._interoperable_json import is_interoperable
 from mcp_trio.oracle.fuzz.play._player import Player, play_case
 from tests.trio_.oracle.fuzz.memory_http import HttpResponse, played_over_http, response_to
-from tests.trio_.oracle.fuzz.memory_target import NEW, OLD, MemoryTarget, answers, same_each_time
+from tests.trio_.oracle.fuzz.memory_target import (
+    BATCHED,
+    NEW,
+    OLD,
+    BatchTarget,
+    MemoryTarget,
+    answers,
+    answers_batches,
+    same_each_time,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -136,32 +145,7 @@ async def test_reply_is_sent_where_clients_respond(
 
 # -- Batches ---------------------------------------------------------------------------------------
 
-BATCHED = "2025-03-26"
 PING = ["ping", {}, "int"]
-
-
-def answers_batches(message: Any) -> Iterator[dict[str, Any]]:
-    """Yield the responses to a message or a batch, in a revision that has batches."""
-    for each in message if isinstance(message, list) else [message]:
-        for response in answers(each):
-            if "protocolVersion" in response.get("result", {}):
-                response["result"]["protocolVersion"] = BATCHED
-            yield response
-
-
-class BatchTarget(MemoryTarget):
-    """A server in memory that gets batches as lists."""
-
-    async def open(self, *, keep: bool = False) -> Any:
-        """Return the session of another start."""
-        session = await super().open(keep=keep)
-        send = session.send_text
-
-        async def send_text(text: str, message: Mapping[str, Any]) -> None:
-            await send(text, json.loads(text))
-
-        session.send_text = send_text  # type: ignore[method-assign]
-        return session
 
 
 async def batch_of(respond: Any, *members: Any) -> Outcome:
