@@ -78,7 +78,8 @@ def _receive_line(conversation: Conversation, line: bytes, output: Output) -> No
         output.finish([error_response(revision, None, -32700, "The message is not JSON")])
         return
     if isinstance(message, list) and revision == "2025-03-26":
-        serve_batch(conversation, message, output)
+        if conversation.server.fault != "silent-on-batches":
+            serve_batch(conversation, message, output)
         return
     kind = kind_of(message) if isinstance(message, dict) else "invalid"
     if kind == "notification":

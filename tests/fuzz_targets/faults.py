@@ -67,6 +67,14 @@ FAULTS: Final[dict[str, Fault]] = {
         sight="probe",
         within=0,
     ),
+    "silent-on-batches": Fault(
+        "The requests of a batch have no responses.",
+        ("RPC-35",),
+        revisions=("2025-03-26",),
+        transports=("stdio",),
+        sight="probe",
+        within=0,
+    ),
     "logs-undeclared": Fault(
         "Requests whose params are not an object are logged to the client, undeclared.",
         ("LOG-1",),

@@ -188,7 +188,7 @@ async def test_server_with_our_client_is_clean(
 
 
 def test_faults_name_rows_of_their_revisions() -> None:
-    assert len(FAULTS) == 44
+    assert len(FAULTS) == 45
     for name, fault in FAULTS.items():
         assert set(fault.transports) <= set(TRANSPORTS), name
         assert set(fault.revisions) <= set(REVISIONS), name
@@ -259,6 +259,16 @@ def is_silent_on(fault: str, **members: Any) -> bool:
     """Return True if a request with these members has no response, and the next one has."""
     with StdioConversation(fault) as server:
         return server.is_silent_on(server.message("tools/list") | members)
+
+
+def drops_batches(fault: str) -> bool:
+    """Return True if a batch has no response, and the next request has one."""
+    with StdioConversation(fault, "2025-03-26") as server:
+        server.call("tools/list")
+        server.send(json.dumps([server.message("tools/list")]).encode())
+        is_silent = server.receive(1.0) is None
+        server.call("tools/list")
+    return is_silent
 
 
 def is_dead_after_bad_utf8(fault: str) -> bool:
@@ -368,6 +378,7 @@ PROBES: Final[dict[str, Callable[[str], bool]]] = {
     "silent-on-null-params": partial(is_silent_on, params=None),
     "silent-on-other-members": partial(is_silent_on, other=1),
     "silent-on-wrong-meta": partial(is_silent_on, params={"_meta": 5}),
+    "silent-on-batches": drops_batches,
     "dies-on-bad-utf8": is_dead_after_bad_utf8,
     "serves-before-initialize": serves_before_initialize,
     "accepts-altered-state": accepts_altered_state,

@@ -73,7 +73,10 @@ async def shown_by(command: Sequence[str], sdk: str) -> tuple[set[str], set[str]
         modern = next((each for each in offers.revisions if not dialect_of(each).stateful), "")
         cases: list[Case] = []
         for habit in habits_of(sdk, modern=bool(modern)):
-            if habit.probe[0] == "open":
+            if habit.probe[0] == "batch":
+                batched = next(each for each in offers.revisions if dialect_of(each).batches)
+                cases.append([("open", batched, "whole", "all"), *LISTS, habit.probe])
+            elif habit.probe[0] == "open":
                 cases.append([("open", revision, *habit.probe[2:])])
             elif habit.lasts:
                 # Any other request before its message would have decided for a revision.

@@ -72,6 +72,7 @@ __all__ = [
     "Outcome",
     "Step",
     "avoided_name",
+    "batch_members",
     "check_clients",
     "client_of",
     "decode_case",
@@ -85,6 +86,7 @@ __all__ = [
 Step: TypeAlias = tuple[Any, ...]
 Case: TypeAlias = list[Step]
 
+_MEMBER: Final = 3  # words of a batch's member
 # Its response shows that the server has read the cancellation sent before it.
 AFTER_CANCEL: Final[Step] = ("request", "tools/list", {}, "int")
 # What a call is besides, in its step: one as a task, although its tool's entry doesn't allow it.
@@ -163,6 +165,12 @@ def client_of(step: Step) -> int:
 def own_step(step: Step) -> Step:
     """Return what the step's client plays: the step without `on` and the client."""
     return step[2:] if step[0] == ON else step
+
+
+def batch_members(step: Step) -> list[list[Any]]:
+    """Return the members of a batch that are sent: each has a method, params and an id or None."""
+    members = step[1] if len(step) > 1 and isinstance(step[1], list) else []
+    return [each for each in members if isinstance(each, list) and len(each) == _MEMBER]
 
 
 def on_client(client: int, step: Step) -> Step:

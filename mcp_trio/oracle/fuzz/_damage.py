@@ -14,9 +14,9 @@ from ._case import own_step
 if TYPE_CHECKING:
     from ._case import Case, Step
 
-__all__ = ["has_damage"]
+__all__ = ["DAMAGING_STEPS", "has_damage"]
 
-_DAMAGE: Final = frozenset({"mutate", "damage", "deep", "batch", "reply"})
+DAMAGING_STEPS: Final = frozenset({"mutate", "damage", "deep", "batch", "reply"})
 # Where the steps that send a message have its method and its params.
 _PLACES: Final = {"request": (1, 2), "notify": (1, 2), "burst": (2, 3), "head": (2, 3)}
 ID_PLACE: Final = 3
@@ -42,7 +42,7 @@ def _is_damage(step: Step) -> bool:
             return True
     places = _PLACES.get(name)
     if places is None:
-        return name in _DAMAGE
+        return name in DAMAGING_STEPS
     method, params = (_part(step, place) for place in places)
     if not isinstance(method, str) or not method:
         return True

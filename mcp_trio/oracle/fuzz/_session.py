@@ -78,7 +78,7 @@ class TargetSession(ABC):
         spent: the session must not be used for another case.
         is_last_json: the bytes that were sent last are JSON, though they may be no message.
         steps: further steps that this transport has.
-        drops: True for a request that the server is known to drop.
+        drops: True for a request, or a batch's list, that the server is known to drop.
         call_times: how long the calls of tools take; a player sets it.
         succeeded: the names of the calls that have succeeded in this session.
         outlives_input: the process went on after the end of its input.
@@ -110,7 +110,7 @@ class TargetSession(ABC):
         self.has_spoken = False
         self.notes: list[str] = []
         self.steps: Mapping[str, Any] = {}
-        self.drops: Callable[[Mapping[str, Any]], bool] = lambda message: False
+        self.drops: Callable[[Any], bool] = lambda message: False
         self.call_times = CallTimes()
         self.succeeded: set[str] = set()
         self.outlives_input = False

@@ -22,6 +22,7 @@ from mcp_core.trace import ROWS, message_outline, row_family
 from mcp_trio.oracle.fuzz._case import (
     AFTER_CANCEL,
     UNSUPPORTED_TASK,
+    batch_members,
     client_of,
     on_client,
     own_step,
@@ -82,7 +83,6 @@ _TASKS: Final = "TSK-"
 _BURST: Final = "burst of "
 _BATCH: Final = "batch of "
 _SEVERAL: Final = (_BURST, _BATCH)
-_MEMBER: Final = 3  # words of a batch's member: the method, the params and the id
 _BESIDE: Final = ", beside "
 _OF_SECOND: Final = " of the second client"  # ends the shape of its messages
 _MAX_BESIDE: Final = 4  # kinds of further messages that a cause names
@@ -488,17 +488,11 @@ def _simpler(step: Step) -> list[Step]:
     """Return steps that can be enough for what a step shows: one request, or a valid call."""
     if step[0] == "burst":
         return [("burst", 1, *step[2:])]
-    if step[0] == "batch" and len(members := _members(step)) > 1:
+    if step[0] == "batch" and len(members := batch_members(step)) > 1:
         return [("batch", [each]) for each in members]
     if step[0] == "call" and len(step) > 3 and UNSUPPORTED_TASK in step[3]:
         return [(*step[:3], ())]
     return []
-
-
-def _members(step: Step) -> list[list[Any]]:
-    """Return the members of a batch that are sent."""
-    words = step[1] if len(step) > 1 and isinstance(step[1], list) else []
-    return [each for each in words if isinstance(each, list) and len(each) == _MEMBER]
 
 
 def _revision_at(case: Case, place: int) -> str:
@@ -532,7 +526,7 @@ def _sent_by_client(  # noqa: C901 - one case for each step
             found = _request(revision, tools, *words[1:])
             many = _BURST if words[0] > 1 else ""
             return _Sent(f"{many}{found.shape}", found.method, found.tool)
-        case "batch" if dialect_of(revision).batches and len(members := _members(step)) == 1:
+        case "batch" if dialect_of(revision).batches and len(members := batch_members(step)) == 1:
             ((method, params, id),) = members
             if id is None:
                 found = _notification(revision, method, params)
@@ -672,7 +666,7 @@ def _with_method(step: Step, method: str) -> Step | None:
             return (step[0], method, *step[2:])
         case "burst" | "head":
             return (*step[:2], method, *step[3:])
-        case "batch" if len(members := _members(step)) == 1:
+        case "batch" if len(members := batch_members(step)) == 1:
             return (step[0], [[method, *members[0][1:]]])
         case "mutate":
             try:

@@ -13,7 +13,8 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mcp_trio.oracle.fuzz._call_guard import UNKNOWN_PROMPT, UNKNOWN_URI
-from mcp_trio.oracle.fuzz._fault import UNANSWERED_MALFORMED
+from mcp_trio.oracle.fuzz._case import batch_members
+from mcp_trio.oracle.fuzz._fault import UNANSWERED, UNANSWERED_MALFORMED
 from mcp_trio.oracle.fuzz._interoperable_json import find_defect
 from mcp_trio.oracle.fuzz._revisions import META
 
@@ -93,7 +94,7 @@ class MessageExchange(NamedTuple):
     """A message to the server, and what the server has sent before it answered the next request.
 
     Attributes:
-        sent: the message as JSON; None for bytes that aren't JSON.
+        sent: the message as JSON, a list for a batch; None for bytes that aren't JSON.
         received: the server's messages as JSON, in order.
         is_early: the message was sent before `initialize`.
         is_split: the message has a carriage return, which ends a line for some readers.
@@ -171,6 +172,15 @@ def _has_defect(*kinds: str) -> Callable[[MessageExchange], bool]:
         return _is_request(exchange.sent) and find_defect(exchange.sent)[0] in kinds
 
     return holds
+
+
+def _is_batch(exchange: MessageExchange) -> bool:
+    """Return True for a batch with a request, and without a call of a tool."""
+    sent = exchange.sent
+    if not isinstance(sent, list):
+        return False
+    methods = [each.get("method") for each in sent if isinstance(each, dict)]
+    return any(map(_is_request, sent)) and "tools/call" not in methods
 
 
 def _is_unreadable(exchange: MessageExchange) -> bool:
@@ -390,6 +400,20 @@ HABITS: Final = (
         ("mutate", '{"jsonrpc":"2.0","id":900001,"method":"tools/list","params":{"_meta":5}}'),
     ),
     Habit(
+        name="drops-batches",
+        sentence="the requests of a batch get no responses, although the revision has batches",
+        sdks={
+            TYPESCRIPT: SeenIn("sdk 1.32.2, and server 2.4.0"),
+            PYTHON_1: SeenIn("mcp 1.20.0 to 1.30.0"),
+            PYTHON_2: SeenIn("mcp 2.3.0"),
+        },
+        row=UNANSWERED,
+        holds=_is_batch,
+        reacts=_is_silent,
+        probe=("batch", [["ping", {}, "int"]]),
+        is_silence=True,
+    ),
+    Habit(
         name="logs-undeclared",
         sentence="what isn't a request or a notification is logged to the client, although the"
         " server hasn't declared logging",
@@ -480,9 +504,24 @@ def sent_by(step: Step) -> MessageExchange | None:
         return MessageExchange(
             {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         )
+    if step[0] == "batch":
+        return MessageExchange([_batched(*each) for each in batch_members(step)])
+    if step[0] == "reply":
+        members = step[2] if len(step) > 2 and isinstance(step[2], dict) else {}
+        return MessageExchange({**members, "jsonrpc": "2.0", "id": step[1]})
+    if step[0] == "respond":
+        return MessageExchange({"jsonrpc": "2.0", "id": 1, "result": {}})
+    if step[0] == "deep":
+        return MessageExchange(None)  # few readers take it for a message
     if step[0] in ("mutate", "damage"):
         return MessageExchange(decoded(step[1]), is_split=_is_split(step[1]))
     return None
+
+
+def _batched(method: Any, params: Any, id: Any) -> dict[str, Any]:
+    """Return a member of a batch as it is sent."""
+    found = {"jsonrpc": "2.0", "method": method}
+    return found if id is None else {**found, "id": 1, "params": params}
 
 
 def read_exchange(lines: Iterable[TraceLine]) -> MessageExchange | None:

@@ -26,6 +26,7 @@ from msgspec import Struct, field
 
 from mcp_core.trace import ROWS
 from mcp_trio.oracle.fuzz._case import own_step
+from mcp_trio.oracle.fuzz._fault import BATCHED
 from mcp_trio.oracle.fuzz._revisions import dialect_of
 
 from ._sdk_marks import find_marks, has_framework_mark, list_method, mark_steps
@@ -126,8 +127,11 @@ class HabitWatch:
         if not has_framework_mark(offers.tools, others):
             self._table = [each for each in self._table if not each.is_of_framework]
 
-    def drops(self, message: Mapping[str, Any]) -> bool:
-        """Return True if a habit that was shown takes away the response to a request."""
+    def drops(self, message: Any) -> bool:
+        """Return True if a habit that was shown takes away the response to a request.
+
+        For a list, the responses to a batch.
+        """
         exchange = MessageExchange(message, listed=self._listed)
         return any(each.habit.is_silence and each.habit.holds(exchange) for each in self.shown)
 
@@ -321,17 +325,22 @@ class HabitWatch:
         if not case or case[0][0] != "open" or len(case[0]) < 2:
             return None
         request = decoded(fault.sent) if fault.sent else None
+        is_batched = BATCHED in fault.detail.split()
         received = [decoded(fault.received)] if fault.received else None
         for step in map(_single, map(own_step, case)):
             exchange = self._listed_exchange(sent_by(step))
             if exchange is None or not habit.holds(exchange):
                 continue
             if request is not None:
-                # The request itself counts, and the step is one that has sent such a request.
+                # The request itself counts, and the step is one that has sent such a request. What
+                # was sent alone isn't pardoned because of a batch.
                 sent = exchange.sent
-                if not isinstance(sent, dict) or sent.get("method") != request.get("method"):
+                is_batch = isinstance(sent, list)
+                messages = sent if is_batch else [sent]
+                methods = [each.get("method") for each in messages if isinstance(each, dict)]
+                if request.get("method") not in methods or is_batch is not is_batched:
                     continue
-                exchange = exchange._replace(sent=request)
+                exchange = exchange if is_batch else exchange._replace(sent=request)
             if not habit.holds(exchange):
                 continue
             if received is None or habit.reacts(exchange._replace(received=received)):

@@ -61,8 +61,9 @@ class Player:
         guard: says which messages may be sent; None for all.
         probes: whether each case ends with a request that every server answers.
         wanted: the cause of a fault. A play ends when it is found.
-        drops: True for a request that the server is known to drop; None if it drops none. It isn't
-            waited for: the response to the probe shows that the server has read it.
+        drops: True for a request, or a batch's list, that the server is known to drop; None if it
+            drops none. No step waits for it: the response to the probe shows that the server has
+            read it.
         call_times: how long calls of tools may take, which the players of a run share. By default
             nothing is known about any tool.
         checks: the author's own functions, for one play; None without any.
@@ -76,7 +77,7 @@ class Player:
         guard: CallGuard | None = None,
         probes: bool = True,
         wanted: tuple[str, str] | None = None,
-        drops: Callable[[Mapping[str, Any]], bool] | None = None,
+        drops: Callable[[Any], bool] | None = None,
         call_times: CallTimes | None = None,
         checks: CaseChecks | None = None,
     ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_trio.oracle.fuzz._case import UNSUPPORTED_TASK
+from mcp_trio.oracle.fuzz._case import UNSUPPORTED_TASK, batch_members
 from mcp_trio.oracle.fuzz._revisions import dialect_of
 
 from ._play import Play
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["REQUEST_STEPS"]
 
 MAX_BURST: Final = 500
-BATCH_MEMBER: Final = 3  # words of a member of the step `batch`
 
 
 async def _request(
@@ -68,10 +67,7 @@ async def _batch(play: Play, members: list[Any]) -> None:
     requests: list[SentRequest] = []
     has_batches = dialect_of(session.revision).batches
     number = len(session.requests) + 1
-    for member in members:
-        if not isinstance(member, list) or len(member) != BATCH_MEMBER:
-            continue
-        method, params, id = member
+    for method, params, id in batch_members(("batch", members)):
         if id is None:
             play.check_message(method, params)
             messages.append({"jsonrpc": "2.0", "method": method})
@@ -80,6 +76,9 @@ async def _batch(play: Play, members: list[Any]) -> None:
             if has_batches:
                 requests.append(session.add_request(messages[-1], is_plain=False))
                 requests[-1].batch = number
+    is_dropped = bool(requests) and session.drops(messages)
+    for request in requests:
+        request.is_dropped = request.is_dropped or is_dropped
     session.last_sent = "batch"
     await session.send_text(json.dumps(messages, separators=(",", ":")), {})
     if session.transport == "http" and session.last_status >= 300:

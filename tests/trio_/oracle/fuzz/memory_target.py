@@ -237,7 +237,7 @@ def played(
     """
     listed = [{"name": name, "inputSchema": {"type": "object"}} for name in tools]
     declared: dict[str, dict[str, Any]] = {
-        each: {name: {} for name in capabilities} for each in (NEW, OLD)
+        each: {name: {} for name in capabilities} for each in (NEW, OLD, BATCHED)
     }
     offers = Offers(revisions=[NEW, OLD], tools=listed, capabilities=declared)
     choices = CaseChoices(offers, tools)

@@ -12,7 +12,7 @@ import trio
 
 from mcp_core.trace import TraceLine
 
-from .memory_target import INFO, META, NEW, OLD, MemorySession, MemoryTarget
+from .memory_target import BATCHED, INFO, META, NEW, OLD, MemorySession, MemoryTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,7 +44,10 @@ def _result(message: Mapping[str, Any], tools: list[Json], more: Json) -> Json:
     match message["method"]:
         case "initialize":
             capabilities = {"tools": {}, **more}
-            return {"protocolVersion": OLD, "capabilities": capabilities, "serverInfo": INFO}
+            params = message.get("params")
+            asked = params.get("protocolVersion") if isinstance(params, dict) else None
+            version = asked if asked == BATCHED else OLD
+            return {"protocolVersion": version, "capabilities": capabilities, "serverInfo": INFO}
         case "tools/list":
             return {"tools": tools}
         case _:
@@ -158,6 +161,10 @@ class Raw(str):
 
 class ReadingSession(MemorySession):
     """A conversation with a server that gets all bytes, also those that aren't a request."""
+
+    async def send_text(self, text: str, message: Mapping[str, Any]) -> None:
+        """Take a message, or a batch as a list."""
+        await super().send_text(text, json.loads(text))
 
     async def send_data(self, data: bytes) -> None:
         """Take a line."""

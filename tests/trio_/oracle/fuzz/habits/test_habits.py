@@ -15,6 +15,7 @@ from mcp_core.trace import ROWS, TraceLine
 from mcp_trio.cli.oracle.fuzz._options import FuzzOptions
 from mcp_trio.cli.oracle.fuzz._run import status_of
 from mcp_trio.oracle.fuzz._call_guard import UNKNOWN_URI
+from mcp_trio.oracle.fuzz._damage import DAMAGING_STEPS
 from mcp_trio.oracle.fuzz._fault import TargetFault
 from mcp_trio.oracle.fuzz._known_crashes import find_known_crash
 from mcp_trio.oracle.fuzz._probe import Offers, probe
@@ -40,8 +41,8 @@ from mcp_trio.oracle.fuzz.habits._table import (
 )
 from mcp_trio.oracle.fuzz.habits._watch import HabitWatch
 from mcp_trio.oracle.fuzz.play._player import FreshPlays, Player, play_case
+from tests.trio_.oracle.fuzz.memory_target import BATCHED, NEW, OLD, played
 from tests.trio_.oracle.fuzz.memory_target import META as PREFIX
-from tests.trio_.oracle.fuzz.memory_target import NEW, OLD, played
 from tests.trio_.oracle.fuzz.sdk_servers import (
     ISSUES,
     LOG,
@@ -78,6 +79,8 @@ OTHER: Case = [OPEN, request(extra=True)]
 META: Case = [OPEN, request(params={"_meta": [1]})]
 CURSOR: Case = [OPEN, ("request", "tools/list", {"cursor": 8}, "int", "whole")]
 EARLY: Case = [("open", OLD, "late", "all")]
+OPEN_BATCHED: Step = ("open", BATCHED, "whole", "all")
+BATCH: Case = [OPEN_BATCHED, ("batch", [["ping", {}, "int"]])]
 PROMPT: Case = [
     OPEN,
     ("page", "prompts/list", "all"),
@@ -121,6 +124,10 @@ def test_table_names_rows_and_probes() -> None:
         ({"jsonrpc": "2.0", "id": 1, "result": {}}, {"logs-undeclared"}),
         ({"jsonrpc": "1.0", "id": 1, "method": "a"}, {"logs-undeclared"}),
         ([], {"logs-undeclared"}),
+        ([REQUEST, {"jsonrpc": "2.0", "method": "a"}], {"logs-undeclared", "drops-batches"}),
+        ([{"jsonrpc": "2.0", "method": "a"}, 5], {"logs-undeclared"}),
+        ([{**REQUEST, "extra": 1}, None], {"logs-undeclared", "drops-batches"}),
+        ([REQUEST, {**REQUEST, "method": "tools/call", "params": CALL}], {"logs-undeclared"}),
         (None, {"logs-undeclared"}),
         # A valid call runs the author's code. With other members it doesn't get there.
         ({**REQUEST, "method": "tools/call", "params": CALL}, set()),
@@ -153,6 +160,11 @@ def test_habit_holds_for_messages(sent: Any, names: set[str]) -> None:
         ("damage", None),
         ("wait",),
         ("notify", ["a"]),
+        ("batch",),
+        ("batch", 7),
+        ("batch", [[], 5, ["ping"]]),
+        ("reply", "none"),
+        ("reply", 0, 7),
     ],
 )
 def test_step_of_a_stored_case_may_be_cut(step: Step) -> None:
@@ -160,6 +172,24 @@ def test_step_of_a_stored_case_may_be_cut(step: Step) -> None:
     sent = sent_by(step)
     if sent is not None:
         assert isinstance([each.holds(sent) for each in HABITS], list)
+
+
+def test_each_step_that_sends_what_may_be_no_request_has_an_exchange() -> None:
+    """The Python SDK 1.x logs all of them, and the author's finding would be the SDK's habit."""
+    steps: Case = [
+        ("batch", [["ping", {}, "int"]]),
+        ("reply", 0, {"result": {}}),
+        ("mutate", "[]"),
+        ("damage", b"[]"),
+        ("deep", "array", 100_000),
+        ("respond", 0, "id"),
+    ]
+    habit = next(each for each in HABITS if each.name == "logs-undeclared")
+    for step in steps:
+        sent = sent_by(step)
+        assert sent is not None
+        assert habit.holds(sent), step
+    assert {step[0] for step in steps} == {*DAMAGING_STEPS, "respond"}
 
 
 @pytest.mark.parametrize(
@@ -385,10 +415,19 @@ def habits_of(run: Campaign) -> list[str]:
         ("typescript", META, "drops-meta"),
         ("typescript", CURSOR, "long-errors"),
         ("typescript", EARLY, "serves-early"),
+        ("typescript", BATCH, "drops-batches"),
+        ("python 1", BATCH, "logs-undeclared drops-batches"),
+        ("python 2", BATCH, "drops-batches"),
+        ("typescript", [OPEN_BATCHED, ("batch", [["acme/none", {}, "text"],
+                                                 ["notifications/acme", {}, None],
+                                                 ["tools/list", {}, "int"]])], "drops-batches"),
+        # Other revisions have no batches.
+        ("python 1", [OPEN, BATCH[1]], "logs-undeclared"),
+        ("python 1", [OPEN, ("reply", "none", {"result": {}})], "logs-undeclared"),
         ("python 1", [OPEN, ("mutate", "7")], "logs-undeclared"),
         ("python 1", [OPEN, ("mutate", "{nothing")], "logs-undeclared"),
     ],
-)
+)  # fmt: skip
 def test_habit_of_an_sdk_is_no_finding(sdk: str, case: Case, name: str) -> None:
     """A case between others, as they are drawn, shows what it shows alone."""
     for drawn in (case, [*case, ("wait",), ("request", "tools/list", {}, "int"), ("wait",)]):
@@ -772,6 +811,52 @@ def test_author_fault_beside_a_habit_is_a_finding() -> None:
     assert [each.fault.row for each in run.findings] == ["RPC-35"]
 
 
+def test_request_that_is_dropped_alone_is_no_dropped_batch() -> None:
+    """It is certain, though the case has a dropped batch with the same request."""
+    methods = (["prompts/list", {}, "int"], ["ping", {}, "int"])
+    alone: Step = ("request", "prompts/list", {}, "int")
+    case: Case = [OPEN_BATCHED, ("batch", [*methods]), ("wait",), alone, ("wait",)]
+
+    def server(message: Any) -> Iterator[dict[str, Any]]:
+        if not (isinstance(message, dict) and message.get("method") == "prompts/list"):
+            yield from typescript(message)
+
+    for shrinks in (True, False):
+        run = played(ReadingTarget(server), BATCH, case, shrinks=shrinks)
+        assert habits_of(run) == ["drops-batches"]
+        (finding,) = run.findings
+        assert (finding.fault.row, finding.fault.is_advice) == ("RPC-35", False)
+        assert "batch" not in finding.fault.sentence
+
+
+def test_batch_of_which_one_request_is_dropped_is_no_habit() -> None:
+    """An SDK drops the whole batch, also that of the probe."""
+
+    def server(message: Any) -> Iterator[dict[str, Any]]:
+        some = message[:1] if isinstance(message, list) else [message]
+        for each in some:
+            yield from typescript(each)
+
+    ping, listed = ["ping", {}, "int"], ["tools/list", {}, "int"]
+    run = played(ReadingTarget(server), [OPEN_BATCHED, ("batch", [ping, listed])], shrinks=False)
+    assert habits_of(run) == []
+    assert [each.fault.method for each in run.findings] == ["tools/list"]
+
+
+def test_batches_that_are_known_to_be_dropped_cost_no_time() -> None:
+    times: list[float] = []
+
+    def timed(message: Any) -> Iterator[dict[str, Any]]:
+        times.append(trio.current_time())
+        return typescript(message)
+
+    later: list[Case] = [[OPEN_BATCHED, ("batch", [["ping", {}, "int"]] * 3), ("wait",)]] * 40
+    run = played(ReadingTarget(timed), BATCH, *later)
+    assert run.findings == []
+    assert run.habits[0].seen == 41
+    assert times[-1] - times[-2 * len(later)] < 0.1
+
+
 # -- Reports ---------------------------------------------------------------------------------------
 
 
@@ -912,6 +997,7 @@ SIBLINGS: Final[dict[str, tuple[Case, str]]] = {
     "silent-on-null-params": (NULL, "RPC-17"),
     "silent-on-other-members": (OTHER, "RPC-17"),
     "silent-on-wrong-meta": (META, "RPC-17"),
+    "silent-on-batches": (BATCH, "RPC-35"),
     "logs-undeclared": (PARAMS, "LOG-1"),
     "long-error-messages": (CURSOR, "RPC-12"),
     "serves-before-initialize": (EARLY, "LIFE-10"),
