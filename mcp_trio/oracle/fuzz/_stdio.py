@@ -128,12 +128,15 @@ class StdioSession(TargetSession):
             self.end("it has closed its stdin")
 
     async def disconnect(self) -> None:
-        """Close stdin and wait for the exit."""
+        """Close stdin and wait for the exit.
+
+        A process that starts slowly ends slowly: it gets as much time as a start takes.
+        """
         self._record(sender="client", end="closed")
         self.spent = True
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             await self._child.stream.send_stream.aclose()
-        await self._wait_for_exit(PROMPT_TIMEOUT)
+        await self._wait_for_exit(max(PROMPT_TIMEOUT, self.longest_start or 0.0))
         self.outlives_input = self.is_running
         if not self.is_running:
             # Else the next step would write to the closed stdin, as if the process had closed it.

@@ -200,11 +200,11 @@ async def _end_session(play: Play) -> None:
         return
     if session.transport == "stdio" and session.revision in ROWS["STDIO-11"].revisions:
         session.judge.opportunities["STDIO-11"] += 1
-    if not session.outlives_input:
+    if not session.outlives_input or await play.is_slow():
         return
     if not set(ROWS["STDIO-11"].revisions).issuperset((session.revision,)):
         play.outcome.notes.append("the process goes on after the end of its input")
-    elif not await play.is_slow():
+    else:
         sentence = "the process goes on after the end of its input, and has to be killed"
         play.report(row_fault("STDIO-11", "", sentence, session.revision))
 

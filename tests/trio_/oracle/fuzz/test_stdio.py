@@ -14,6 +14,7 @@ from mcp_core.trace import TraceLine, read_trace
 from mcp_trio.oracle.fuzz._stdio import CommandTarget
 from mcp_trio.oracle.fuzz.play._player import Player, play_case
 from mcp_trio.recording._open import open_recorder
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,6 +72,30 @@ async def test_time_of_a_tool_does_not_count_as_start(step: tuple[Any, ...], cou
         await play_case(target, case, Player(probes=False))
         nursery.cancel_scope.cancel()
     assert (target.longest_start is not None) == counts
+
+
+ENDS_LATE = """
+import sys, time
+sys.stdin.read()
+time.sleep(0.3)
+"""
+
+
+@pytest.mark.process
+async def test_process_may_take_as_long_for_its_exit_as_for_its_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a busy machine an interpreter needs seconds for both."""
+    monkeypatch.setattr("mcp_trio.oracle.fuzz._stdio.PROMPT_TIMEOUT", 0.0)
+    async with trio.open_nursery() as nursery:
+        for start, outlives in ((0.0, True), (PATIENCE, False)):
+            target = CommandTarget([sys.executable, "-c", ENDS_LATE], nursery, ahead=0)
+            target.add_start(start)
+            session = await target.open()
+            await session.disconnect()
+            assert session.outlives_input is outlives
+            await session.aclose()
+        nursery.cancel_scope.cancel()
 
 
 class CountedTarget(CommandTarget):

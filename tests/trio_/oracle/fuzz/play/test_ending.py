@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_trio.oracle.fuzz.play._player import play_case
+from mcp_core.trace import ROWS
+from mcp_trio.oracle.fuzz._echo import Echo
+from mcp_trio.oracle.fuzz.play._player import Player, play_case
 from tests.trio_.oracle.fuzz.memory_http import (
     EMPTY_STREAM,
     HttpResponse,
@@ -84,6 +86,39 @@ async def test_process_that_ends_after_its_input_has_not_crashed(autojump_clock:
     target.session_class = Ending
     outcome = await play_case(target, [OPEN, ("disconnect",)])
     assert outcome.faults == []
+
+
+class FixedEcho(Echo):
+    """A measure that says always the same of the machine."""
+
+    def __init__(self, *, slow: bool) -> None:
+        super().__init__()
+        self._slow = slow
+
+    async def is_slow(self) -> bool:
+        return self._slow
+
+
+@pytest.mark.parametrize("is_slow", [True, False])
+@pytest.mark.parametrize("revision", [OLD, NEW])
+async def test_process_that_outlives_its_input_is_told_of_unless_the_machine_is_slow(
+    autojump_clock: Any, revision: str, is_slow: bool
+) -> None:
+    """What isn't a fault in a revision is a note there, and has to be as true."""
+
+    class Outliving(MemorySession):
+        async def disconnect(self) -> None:
+            self.outlives_input = True
+            await super().disconnect()
+
+    target = MemoryTarget(same_each_time(answers))
+    target.session_class = Outliving
+    case = [("open", revision, "whole", "all"), ("disconnect",)]
+    outcome = await play_case(target, case, Player(echo=FixedEcho(slow=is_slow)))
+    found = [*(each.row for each in outcome.faults), *outcome.notes]
+    is_rule = revision in ROWS["STDIO-11"].revisions
+    told = ["STDIO-11" if is_rule else "the process goes on after the end of its input"]
+    assert found == ([] if is_slow else told)
 
 
 # -- The probe -------------------------------------------------------------------------------------
