@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mcp_trio.oracle.fuzz._case import Case
     from mcp_trio.oracle.fuzz.habits._table import Habit
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 HERE: Final = Path(__file__).parent
 VARIABLE: Final = "MCP_TRIO_NEWEST_SDKS"
@@ -85,7 +85,7 @@ async def shown_by(command: Sequence[str], sdk: str) -> tuple[set[str], set[str]
                 cases = [listed[:1], changed[:2], listed, changed, *cases]
             else:
                 cases.append([opening, *LISTS, habit.probe])
-        campaign = Campaign(target, None, CaseChoices(offers, []), CampaignOptions())
+        campaign = Campaign(target, None, CaseChoices(offers, []), CampaignOptions(seconds=None))
         await campaign.run(cases)
         assert campaign.findings == []
         nursery.cancel_scope.cancel()
