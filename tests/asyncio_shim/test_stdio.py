@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ from tests.harness.jsonrpc import (
     ping,
     request,
 )
+from tests.harness.world.children import ends_by
 from tests.harness.world.loop import run_with_processes as run
 from tests.harness.world.waiting import PATIENCE, wait_until
 
@@ -111,13 +112,6 @@ class Started:
     def stderr_line(self) -> bytes:
         assert self.process.stderr
         return self.process.stderr.readline()
-
-    def ends_by(self, number: signal.Signals) -> bool:
-        """Send a signal. Return True if the process ends within a moment."""
-        self.process.send_signal(number)
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(0.3)
-        return self.process.returncode is not None
 
     def end(self) -> tuple[str, str]:
         """Return the rest of its stdout and stderr, once it has ended."""
@@ -251,9 +245,8 @@ def test_second_signal_ends_hanging_server() -> None:
     server = Started().open()
     server.call("hang")
     assert server.stderr_line() == b"waiting\n"
-    assert not server.ends_by(signal.SIGTERM)
-    # The second is lost if the first was not noticed before.
-    wait_until(lambda: server.ends_by(signal.SIGTERM))
+    assert not ends_by(server.process, signal.SIGTERM)
+    wait_until(lambda: ends_by(server.process, signal.SIGTERM))
     server.end()
     assert server.process.returncode == -signal.SIGTERM
 
