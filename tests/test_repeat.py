@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -63,11 +64,41 @@ def test_description_names_tests_that_are_not_known() -> None:
     assert describe([], "") == ""
 
 
+def test_entry_of_a_longer_name_does_not_make_a_test_known() -> None:
+    for known in (f"{A.id}_longer: boom\n", f"tests/{A.id}: boom\n", f"tests/c.py: {A.id}: boom"):
+        assert "New." in describe([A], known)
+
+
+def absent(known: str) -> list[str]:
+    """Return the entries of tests that there are no more."""
+    found = []
+    for line in known.splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        path, _, rest = line.partition("::")
+        name = re.split(r"[\[:]", rest)[0]
+        file = ROOT / path
+        text = file.read_text("utf-8") if file.is_file() else ""
+        if not re.search(rf"^ *(async def|def|class) {re.escape(name)}\b", text, re.MULTILINE):
+            found.append(line)
+    return found
+
+
 def test_known_flaky_tests_exist() -> None:
-    lines = KNOWN.read_text("utf-8").splitlines()
-    for line in lines:
-        path, _, name = line.partition("::")
-        assert line.startswith("#") or name.split(":")[0].split("[")[0] in (ROOT / path).read_text()
+    assert absent(KNOWN.read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize(("entry", "exists"), [
+    ("# a comment", True),
+    ("", True),
+    ("tests/test_repeat.py::test_run_fails_for_faults_only[outcomes0-0-flaky0]: boom", True),
+    ("tests/test_repeat.py::test_run_fails_for_faults_only: boom: twice", True),
+    ("tests/test_repeat.py::test_run_fails: boom", False),
+    ("tests/none.py::test_run_fails_for_faults_only: boom", False),
+    ("nonsense", False),
+])  # fmt: skip
+def test_entry_of_a_test_that_is_gone_is_found(entry: str, exists: bool) -> None:
+    assert absent(f"\n{entry}\n") == ([] if exists else [entry])
 
 
 @pytest.mark.process

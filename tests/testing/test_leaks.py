@@ -29,7 +29,7 @@ from tests.harness.jsonrpc import (
     server_config,
     stateless_request,
 )
-from tests.harness.world.waiting import until
+from tests.harness.world.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -220,7 +220,7 @@ def test_leaks_idle_trio_thread_is_ignored_and_an_abandoned_one_reported(
     assert kind == "thread"
     assert "block" in name
     stop.set()
-    monkeypatch.setattr(_leaks, "_TIMEOUT", 1.0)
+    monkeypatch.setattr(_leaks, "_TIMEOUT", PATIENCE)
     assert watch.leaks() == []
 
 

@@ -40,13 +40,15 @@ TOOLS = ChangesPublished("s", lists=("tools",))
 
 
 class Clock:
-    """Is ahead of the real one by so many seconds."""
+    """Is ahead of the real one by so many seconds, or, if it `stands`, of the time it began at."""
 
     def __init__(self) -> None:
         self.ahead = 0.0
+        self.stands = False
+        self._began = time.monotonic()
 
     def __call__(self) -> float:
-        return time.monotonic() + self.ahead
+        return (self._began if self.stands else time.monotonic()) + self.ahead
 
 
 def _prepared(runtime: Any) -> Any:

@@ -238,9 +238,9 @@ async def test_fetch_connects_to_the_checked_address(monkeypatch: pytest.MonkeyP
 
 
 async def test_fetch_silent_address_gets_a_share_of_the_time(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, mock_clock: trio.testing.MockClock
 ) -> None:
-    """As IPv6 addresses do in many networks."""
+    """Some are silent, as IPv6 addresses in many networks, and the clock passes their shares."""
 
     async def look_up(host: str, port: int, **more: object) -> list[object]:
         return [(2, 1, 6, "", (each, port)) for each in ("10.0.0.1", "10.0.0.2", "127.0.0.1")]
@@ -250,11 +250,14 @@ async def test_fetch_silent_address_gets_a_share_of_the_time(
         await stream.send_all(OK + b"content-length: 2\r\n\r\nhi")
 
     tried: list[str] = []
+    shares: list[float] = []
     really = trio.open_tcp_stream
 
     async def connect_here(host: str, port: int) -> trio.SocketStream:
         tried.append(host)
         if host.startswith("10."):
+            shares.append(trio.current_effective_deadline() - trio.current_time())
+            mock_clock.jump(shares[-1] + 0.1)
             await trio.sleep_forever()
         with monkeypatch.context() as undone:
             undone.setattr(trio.socket, "getaddrinfo", here)
@@ -262,12 +265,12 @@ async def test_fetch_silent_address_gets_a_share_of_the_time(
 
     here = trio.socket.getaddrinfo
     async with listening(serve) as port:
-        monkeypatch.setattr(_fetch, "_TIMEOUT", 0.6)
         monkeypatch.setattr(trio.socket, "getaddrinfo", look_up)
         monkeypatch.setattr(trio, "open_tcp_stream", connect_here)
         reply = await fetch(HttpRequest("GET", f"http://name.example:{port}/"), allow=anywhere)
         assert reply.body == b"hi"
     assert tried == ["10.0.0.1", "10.0.0.2", "127.0.0.1"]
+    assert shares == pytest.approx([5, 5], abs=0.1)
     with pytest.raises(FetchFailed, match="did not answer within"):
         await fetch(
             HttpRequest("GET", "http://name.example/"),
