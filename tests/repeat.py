@@ -133,9 +133,7 @@ def describe(failures: Sequence[Failure], known: str) -> str:
     """Return a text about flaky tests, with the lines for those that `known` does not have."""
     texts = [f"{each.id}\n{each.text.rstrip()}\n" for each in failures]
     lines = known.splitlines()
-    new = [
-        each for each in failures if not any(line.startswith(f"{each.id}: ") for line in lines)
-    ]
+    new = [each for each in failures if not any(line.startswith(f"{each.id}: ") for line in lines)]
     if new:
         texts.append("New. Find the cause of each, or add it to tests/flaky.txt:")
         texts += [f"{each.id}: {each.first_line}" for each in new]
