@@ -220,7 +220,13 @@ def add_configured_options(parser: Parser) -> None:
 
 
 def add_tried_server(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a server that `fuzz` and `bench` try, which both have `--allow-remote`."""
+    """Add the words and options of a server that `fuzz` and `bench` try.
+
+    Both have `--allow-remote`.
+    """
+    # Values that `parse_server_command` reads, and that these two have no options for.
+    parser.set_defaults(takes=NO_WORDS, positions=[], revision=None, trace=False, keychain=False)
+    parser.add_argument("words", nargs="*", default=[], help=argparse.SUPPRESS)
     add_module(parser)
     add_asyncio(parser)
     add_configured_options(parser)

@@ -83,12 +83,8 @@ def _progress_bar(screen: Screen, name: str) -> Iterator[OnProgress]:
         if not screen.prompting:
             bar.start()
 
-    screen.progress_bar = bar
-    try:
+    with screen.progress_bar(bar):
         yield update
-    finally:
-        screen.progress_bar = None
-        bar.stop()
 
 
 def _as_float(number: float) -> float:

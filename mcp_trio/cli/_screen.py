@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
+from contextlib import contextmanager
 from functools import cached_property
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final, TextIO
@@ -27,7 +28,7 @@ from mcp_core import types as t
 from ._errors import CliError, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from rich.console import Console
@@ -99,8 +100,7 @@ class Screen:
         self._file = file if isinstance(file, TextIOWrapper) else None
         self.terminal = self._file is not None and self._file.isatty()
         self.reader_gone = False  # the reader closed its end; further output is discarded
-        # The progress bar that is shown. Its owner sets it, and must not redraw it at a prompt.
-        self.progress_bar: Progress | None = None
+        self._progress_bar: Progress | None = None
         self._prompt: Text | None = None
         if self._file is not None:
             self._file.reconfigure(errors="replace")  # an ASCII locale must not fail at an arrow
@@ -148,14 +148,27 @@ class Screen:
         if others:
             self.write_quoted("\n".join(others))
 
+    @contextmanager
+    def progress_bar(self, bar: Progress) -> Iterator[None]:
+        """Hide `bar` when a prompt begins, and remove it at the end of the block.
+
+        The owner of `bar` starts it when there is something to show, but not while `prompting`.
+        """
+        self._progress_bar = bar
+        try:
+            yield
+        finally:
+            self._progress_bar = None
+            bar.stop()
+
     def begin_prompt(self, *parts: LinePart) -> None:
         """Write a prompt, for terminals only. Call `end_prompt` when the input has ended.
 
         Until then no progress bar is shown, and the prompt is repeated after each line of other
         output, so that the user never types after a text of the server.
         """
-        if self.progress_bar is not None:
-            self.progress_bar.stop()
+        if self._progress_bar is not None:
+            self._progress_bar.stop()
         self._prompt = self._folded(parts)
         self._print(self._prompt, end="")
 

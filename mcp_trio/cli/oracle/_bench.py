@@ -28,12 +28,7 @@ from mcp_trio.cli._errors import (
     CliError,
     check_uri,
 )
-from mcp_trio.cli._options import (
-    NO_WORDS,
-    add_process_options,
-    add_timeout,
-    add_tried_server,
-)
+from mcp_trio.cli._options import add_process_options, add_timeout, add_tried_server
 from mcp_trio.cli._parser import new_parser
 from mcp_trio.cli._screen import Screen, encode_document
 from mcp_trio.cli._session import needs_login_text
@@ -179,19 +174,8 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
         SystemExit: argparse has printed help or an error.
     """
     parser = new_parser("bench", usage=_USAGE, description=_DESCRIPTION, epilog=_EPILOG)
-    # Values that the target's words need, and that this command has no options for.
-    parser.set_defaults(
-        takes=NO_WORDS,
-        positions=[],
-        revision=None,
-        trace=False,
-        keychain=False,
-        record=None,
-        record_secrets=False,
-        record_limit=None,
-        redact=[],
-    )
-    parser.add_argument("words", nargs="*", default=[], help=argparse.SUPPRESS)
+    # Values that the target needs, and that this command has no options for.
+    parser.set_defaults(record=None, record_secrets=False, record_limit=None, redact=[])
     _add_calls(parser)
     _add_pace(parser)
     add_client_options(parser)

@@ -60,9 +60,5 @@ def show_task(screen: Screen, task_id: str) -> Iterator[Callable[[TaskState], ob
         if not screen.prompting:
             bar.start()
 
-    screen.progress_bar = bar
-    try:
+    with screen.progress_bar(bar):
         yield update
-    finally:
-        screen.progress_bar = None
-        bar.stop()

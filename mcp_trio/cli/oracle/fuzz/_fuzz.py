@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import sys
 from contextlib import AsyncExitStack, nullcontext, redirect_stdout
@@ -29,7 +28,7 @@ from mcp_trio.cli._errors import (
     CliError,
     one_line,
 )
-from mcp_trio.cli._options import NO_WORDS, add_tried_server
+from mcp_trio.cli._options import add_tried_server
 from mcp_trio.cli._parser import new_parser
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._session import DEFAULT_TIMEOUT, Target
@@ -47,16 +46,7 @@ from ._options import (
     positive,
     run_options,
 )
-from ._run import (
-    STOP_TIME,
-    begin_junit,
-    campaign_options,
-    mark_interrupted,
-    no_conversation,
-    run_shown,
-    status_of,
-    write,
-)
+from ._run import STOP_TIME, begin_junit, campaign_options, finish, no_conversation, run_shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -115,15 +105,6 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
 
         return _fuzz_client.parse(words)
     parser = new_parser("fuzz", usage=_USAGE, description=_DESCRIPTION, epilog=_EPILOG)
-    # Values that `parse_server_command` reads, and that this command has no options for.
-    parser.set_defaults(
-        takes=NO_WORDS,
-        positions=[],
-        revision=None,
-        trace=False,
-        keychain=False,
-    )
-    parser.add_argument("words", nargs="*", default=[], help=argparse.SUPPRESS)
     add = parser.add_argument
     add_run_options(parser)
     add(
@@ -299,12 +280,7 @@ async def _run_campaign(
                 await run_shown(campaign, display, options.output)
     if campaign is None:
         return stop.exit_code or INTERRUPTED
-    if stop.caught:
-        mark_interrupted(campaign, options)
-    write(options, campaign, offers, stdout, stderr)
-    if stop.caught:
-        return stop.exit_code
-    return status_of(campaign, options)
+    return finish(options, campaign, offers, stdout, stderr, stop)
 
 
 def _load_invariants(options: FuzzOptions) -> Invariants | None:

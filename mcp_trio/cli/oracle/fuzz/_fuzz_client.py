@@ -25,16 +25,7 @@ from mcp_trio.streams._stdio import stop_on_signals
 from ._accepted import show_accepted
 from ._display import Display
 from ._options import add_run_options, run_options
-from ._run import (
-    STOP_TIME,
-    begin_junit,
-    campaign_options,
-    mark_interrupted,
-    no_conversation,
-    run_shown,
-    status_of,
-    write,
-)
+from ._run import STOP_TIME, begin_junit, campaign_options, finish, no_conversation, run_shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -165,7 +156,4 @@ async def _run_campaign(
             await run_shown(campaign, display, options.output)
     if campaign is None:
         return stop.exit_code or INTERRUPTED
-    if stop.caught:
-        mark_interrupted(campaign, options)
-    write(options, campaign, offers, stdout, stderr)
-    return stop.exit_code if stop.caught else status_of(campaign, options)
+    return finish(options, campaign, offers, stdout, stderr, stop)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mcp_trio.cli._screen import Screen
     from mcp_trio.oracle.fuzz._probe import Offers
     from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
+    from mcp_trio.streams._stdio import StopSignal
 
     from ._display import Display
     from ._options import FuzzOptions
@@ -28,11 +29,10 @@ __all__ = [
     "STOP_TIME",
     "begin_junit",
     "campaign_options",
-    "mark_interrupted",
+    "finish",
     "no_conversation",
     "run_shown",
     "status_of",
-    "write",
 ]
 
 FOUND: Final = 1
@@ -125,7 +125,33 @@ async def run_shown(campaign: Campaign, display: Display, folder: Path) -> None:
             campaign.failure = exc
 
 
-def mark_interrupted(campaign: Campaign, options: FuzzOptions) -> None:
+def finish(
+    options: FuzzOptions,
+    campaign: Campaign,
+    offers: Offers,
+    stdout: Screen,
+    stderr: Screen,
+    stop: StopSignal,
+) -> int:
+    """Write the files of a run, print its report or summary, and return the exit status.
+
+    Args:
+        options: the run's options.
+        campaign: the run.
+        offers: what the target offers.
+        stdout, stderr: this process's screens.
+        stop: the signal that has ended the run, if one has.
+
+    Raises:
+        CliError: a file cannot be written.
+    """
+    if stop.caught:
+        _mark_interrupted(campaign, options)
+    _write(options, campaign, offers, stdout, stderr)
+    return stop.exit_code if stop.caught else status_of(campaign, options)
+
+
+def _mark_interrupted(campaign: Campaign, options: FuzzOptions) -> None:
     """Say in a run's reports that a signal has ended it, and when."""
     spent = f"after {campaign.drawing_seconds:.0f}"
     whole = "" if options.seconds is None else f" of {options.seconds:g}"
@@ -133,24 +159,9 @@ def mark_interrupted(campaign: Campaign, options: FuzzOptions) -> None:
     campaign.interrupted = f"it was interrupted {spent}{whole}{examining}"
 
 
-def write(
-    options: FuzzOptions,
-    campaign: Campaign,
-    offers: Offers,
-    stdout: Screen,
-    stderr: Screen,
+def _write(
+    options: FuzzOptions, campaign: Campaign, offers: Offers, stdout: Screen, stderr: Screen
 ) -> None:
-    """Write the files of a run, and print its report or summary.
-
-    Args:
-        options: the run's options.
-        campaign: the run.
-        offers: what the target offers.
-        stdout, stderr: this process's screens.
-
-    Raises:
-        CliError: a file cannot be written.
-    """
     from mcp_trio.oracle.fuzz._report import (
         RunDirectory,
         junit_report,
