@@ -161,17 +161,17 @@ class Server:
             must not block.
         lifespan: called with the server when it starts to serve; returns an async context manager.
             It is entered before the first request and left after the last one. Its value is
-            `Context.lifespan`. A server that is served several times enters several.
+            `Context.lifespan`. A server that is served several times enters one each time.
         keep_alive: seconds without a message after which the client gets a `ping`. After as many
             seconds without a response the connection is closed. For revisions with `ping`, on
             transports that can fail unnoticed; None, the default, never sends one.
         state_keys: secrets of at least 32 random bytes, by name. They sign, but don't encrypt, the
             `requestState` that a client holds while it collects input (2026-07-28), and the tokens
-            of `Context.url_elicitation`. The first key
-            signs, all keys verify. By default each process draws its own key; a `requestState` of
-            another process, or from before a restart, is then rejected. Give the same keys to all
-            processes behind one address. To rotate: append the new key everywhere, then move it to
-            the front everywhere, and remove the old one ten minutes later.
+            of `Context.url_elicitation`. The first key signs, all keys verify. By default each
+            process draws its own key; a `requestState` of another process, or from before a
+            restart, is then rejected. Give the same keys to all processes behind one address. To
+            rotate: append the new key everywhere, then move it to the front everywhere, and remove
+            the old one ten minutes later.
         tasks: where tasks are kept, and their limits; in memory by default. Tools run as tasks if
             they are declared with `task=`.
 
@@ -343,8 +343,8 @@ class Server:
         (server/resources).
 
         A variable matches one path segment, and never `..`, a separator or a drive letter (`C:`).
-        `{+path}` matches several segments, none of them such, and no absolute path. For texts that
-        aren't paths there is `unchecked=["variable"]`. The function may return text, bytes,
+        `{+path}` matches several such segments, and never an absolute path. For texts that aren't
+        paths there is `unchecked=["variable"]`. The function may return text, bytes,
         `Image`, `Audio`, `File`, `ResourceContents` or a list of these; a `ReadResourceResult`; or
         any other value that JSON can represent. For a missing resource it raises
         `ResourceNotFound`.
@@ -408,20 +408,20 @@ class Server:
             server.add_directory("manual", "docs://manual")
 
         A client reads `docs://manual/guide/intro.md`, by the template `docs://manual/{+path}`. The
-        resource `docs://manual`, and that of each directory below, is a list as JSON: `entries`
-        with `uri`, `name`, `mimeType` (`inode/directory` for directories) and `size`. It has at
-        most 1,000 entries, and of a directory with over 100,000 only some are looked at; then
-        `isComplete` is false. The template has completions.
+        resource `docs://manual` is a list as JSON, and so is each directory below: `entries` with
+        `uri`, `name`, `mimeType` (`inode/directory` for directories) and `size`. A list has at most
+        1,000 entries, chosen from at most 100,000: if the directory has more, `isComplete` is
+        false. The template has completions.
 
-        A file that is UTF-8 without NUL is text, any other a blob, as is a text that JSON writes
-        longer than the largest blob. Its MIME type follows from its name. Files are read when they
-        are asked for, in a worker thread, and nothing is watched: call `changed` if something is to
-        be read again.
+        A file that is UTF-8 without NUL is sent as text, any other as a blob. So is a text whose
+        JSON would be longer than the largest blob. The MIME type follows from the file's name.
+        Files are read on request, in a worker thread, and nothing is watched: call `changed` if
+        clients are to read something again.
 
         Nothing outside of the directory is read: links that lead out of it don't exist for clients,
         nor do FIFOs, sockets, devices, names that begin with a dot, and names that aren't UTF-8 or
-        have control characters. On Windows the same holds for names with a backslash or colon, with
-        a dot or space at the end, and of devices. A hard link can't be told from a file.
+        have control characters. On Windows neither do device names, names with a backslash or
+        colon, and names that end in a dot or a space. A hard link can't be told from a file.
 
         Args:
             path: the directory.
@@ -635,9 +635,9 @@ class Server:
         A client does so until 2025-11-25, if it declared `roots.listChanged`. 2026-07-28 has no
         such notification: there a handler lists the roots whenever it needs them.
 
-        The hook is an `async def`, or a function that doesn't block. Of several hooks each is
-        called, in the order of declaration. For one client they run once at a time: any number of
-        notifications meanwhile lead to one more run. They are cancelled when the client is gone.
+        The hook is an `async def`, or a function that doesn't block. All hooks are called, in the
+        order of declaration. For one client they run once at a time: any number of notifications
+        meanwhile lead to one more run. They are cancelled when the client is gone.
         An exception is written to the log, and ends that hook only. Return `function` itself
         (client/roots, Root List Changes).
 
@@ -662,11 +662,10 @@ class Server:
 
         The hook also runs before the server begins to serve, since a change during the lifespan
         wasn't heard, and whenever changes were missed. It is an `async def`, or a function that
-        doesn't block. Of several hooks each is called, in the order of declaration. They run once
-        at a time: any number of changes meanwhile lead to one more run. After 10 s a hook is
-        cancelled, and runs again when it has ended. What it raises is written to the log. Clients
-        are notified in either case. Return
-        `function` itself.
+        doesn't block. All hooks are called, in the order of declaration. They run once at a time:
+        any number of changes meanwhile lead to one more run. After 10 s a hook is cancelled, and
+        runs again when it has ended. What it raises is written to the log. Clients are notified in
+        either case. Return `function` itself.
 
         Raises:
             DeclarationError: the function hasn't one parameter.
@@ -674,27 +673,6 @@ class Server:
         check_hook(function, "remote changes", "RemoteChange")
         self.remote_change_hooks.append(function)
         return function
-
-    def is_first_report(self, label: str) -> bool:
-        """Return True at the first call with `label`, the name of a function that blocks.
-
-        Runtimes ask before they report the function to the log.
-        """
-        if label in self._reported:
-            return False
-        self._reported.add(label)
-        return True
-
-    def is_due_report(self, fault: object, now: float, interval: float) -> bool:
-        """Return True unless `fault` was reported less than `interval` seconds ago, at `now`.
-
-        A `visible=` asks before it is reported to the log.
-        """
-        last = self._reported_at.get(fault)
-        if last is not None and now - last < interval:
-            return False
-        self._reported_at[fault] = now
-        return True
 
     def enable(self, name: str, kind: Literal["tool", "prompt", "resource"] | None = None) -> None:
         """Show a tool, prompt, resource or template again that `disable` has hidden.
@@ -841,7 +819,7 @@ class Server:
     def lifespans_entered(self) -> Iterator[None]:
         """Return a context manager for a runtime that has entered the lifespans of all servers.
 
-        A mount meanwhile whose lifespan nothing would enter is refused.
+        In its block, `mount` refuses a server with a lifespan, which nothing would enter.
         """
         self._lifespans_held += 1
         try:
@@ -910,8 +888,8 @@ class Server:
         For the page to which `Context.elicit_url` has sent a user. Call it before the page accepts
         anything (client/elicitation, Phishing). It may be called from any thread, in every process
         that has the same `state_keys`. Until it expires a token is valid any number of times: to
-        accept a visit once, record the id that this returns. Of a mounted server, tokens of the
-        servers in which it is mounted are valid too: their keys sign for its handlers.
+        accept a visit once, record the id that this returns. A mounted server also accepts tokens
+        of the servers that it is mounted in: their keys sign for its handlers.
 
         Args:
             token: `UrlElicitation.token`, from the URL.
@@ -1066,7 +1044,7 @@ class Server:
     def use_state_keys(self, keys: Mapping[str, bytes]) -> None:
         """Use `keys` as with the argument `state_keys`, before the server is served.
 
-        For who serves a server that is declared elsewhere, such as the command `mcp-trio run`.
+        For programs that serve a server that is declared elsewhere, such as `mcp-trio run`.
 
         Raises:
             ValueError: it was declared with other keys, it is or was served, a key is too short, or
@@ -1092,6 +1070,27 @@ class Server:
         """
         self._was_served = True
         return self._lifespan(self) if self._lifespan is not None else nullcontext()
+
+    def is_first_report(self, label: str) -> bool:
+        """Return True at the first call with `label`, the name of a function that blocks.
+
+        Runtimes ask before they report the function to the log.
+        """
+        if label in self._reported:
+            return False
+        self._reported.add(label)
+        return True
+
+    def is_due_report(self, fault: object, now: float, interval: float) -> bool:
+        """Return True unless `fault` was reported less than `interval` seconds ago, at `now`.
+
+        A `visible=` asks before it is reported to the log.
+        """
+        last = self._reported_at.get(fault)
+        if last is not None and now - last < interval:
+            return False
+        self._reported_at[fault] = now
+        return True
 
     def param_headers(self, name: str) -> ParamHeaders | None:
         """Return the arguments of the tool `name` that clients repeat in HTTP headers.

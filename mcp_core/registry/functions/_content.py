@@ -74,15 +74,23 @@ def _check_mime_type(mime_type: str) -> None:
         raise ValueError(f"{mime_type!r} is no MIME type")
 
 
-def _check_data(media: Image | Audio) -> None:
-    """Raise `TypeError` unless the data are bytes."""
+def _complete_media(media: Image | Audio, kind: str) -> None:
+    """Check the data, and set the MIME type. Its first part is `kind` if none was given.
+
+    Raises:
+        TypeError: the data aren't bytes.
+        ValueError: the MIME type is invalid.
+    """
     data: Any = media.data
     if not isinstance(data, bytes | bytearray | memoryview):
-        kind = type(media).__name__
+        name = type(media).__name__
         raise TypeError(
-            f"{kind} takes the bytes of a file, not {shorten_text(repr(data), 60)}: "
-            f"read the file first, as in {kind}(Path(path).read_bytes())"
+            f"{name} takes the bytes of a file, not {shorten_text(repr(data), 60)}: "
+            f"read the file first, as in {name}(Path(path).read_bytes())"
         )
+    mime_type = media.mime_type or f"{kind}/{_SUBTYPES.get(media.format, media.format)}"
+    _check_mime_type(mime_type)
+    msgspec.structs.force_setattr(media, "mime_type", mime_type)
 
 
 class Image(Struct, frozen=True):
@@ -105,10 +113,7 @@ class Image(Struct, frozen=True):
     annotations: Annotations | None = None
 
     def __post_init__(self) -> None:
-        _check_data(self)
-        mime_type = self.mime_type or f"image/{_SUBTYPES.get(self.format, self.format)}"
-        _check_mime_type(mime_type)
-        msgspec.structs.force_setattr(self, "mime_type", mime_type)
+        _complete_media(self, "image")
 
     def block(self) -> ImageContent:
         """Return the content block."""
@@ -137,10 +142,7 @@ class Audio(Struct, frozen=True):
     annotations: Annotations | None = None
 
     def __post_init__(self) -> None:
-        _check_data(self)
-        mime_type = self.mime_type or f"audio/{_SUBTYPES.get(self.format, self.format)}"
-        _check_mime_type(mime_type)
-        msgspec.structs.force_setattr(self, "mime_type", mime_type)
+        _complete_media(self, "audio")
 
     def block(self) -> AudioContent:
         """Return the content block."""
