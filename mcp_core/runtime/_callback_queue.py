@@ -1,4 +1,4 @@
-"""Calls of a client's callback for progress or log messages, in the messages' order.
+"""Calls of a client's callbacks for progress and other notifications, in the messages' order.
 
 A plain function is called at once, where the message was read. The awaitable of an `async def` is
 awaited in a task, and the messages that arrive meanwhile wait for it.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ._client_callbacks import CallbackJob
@@ -15,11 +16,18 @@ from ._client_callbacks import CallbackJob
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CallbackQueue"]
+    from mcp_core.client._options import ClientConfigOptions
+
+__all__ = ["CallbackQueue", "NotificationCallbacks"]
 
 # Messages that may wait for one slow callback. Reading doesn't stop for it, so a server could
 # otherwise fill the memory.
 _MAX_WAITING: Final = 1_000
+# The notifications of MCP that have a callback, each with the callback's option.
+_OPTIONS: Final = {
+    "notifications/message": "on_log",
+    "notifications/elicitation/complete": "on_elicitation_complete",
+}
 
 
 class CallbackQueue:
@@ -130,3 +138,60 @@ class CallbackQueue:
         close = getattr(first, "close", None)
         if close is not None:
             close()
+
+
+class NotificationCallbacks:
+    """The callbacks that the user gave for notifications. Each one has a queue of its own.
+
+    Args:
+        options: the options of the connection, which have the callbacks.
+        start_job: runs a `CallbackJob` in a task.
+        log_error: logs an error that ends no call.
+    """
+
+    __slots__ = ("_log_error", "_options", "_queues", "_start_job")
+
+    def __init__(
+        self,
+        options: ClientConfigOptions,
+        start_job: Callable[[CallbackJob], object],
+        log_error: Callable[[str, BaseException], object],
+    ) -> None:
+        self._options = options
+        self._start_job = start_job
+        self._log_error = log_error
+        self._queues: dict[str, CallbackQueue] = {}  # by method, once a notification has arrived
+
+    def __repr__(self) -> str:
+        return f"<NotificationCallbacks, {len(self._queues)} in use>"
+
+    def call(self, method: str, params: Any) -> None:
+        """Call the callback for a notification of `method`. Do nothing if the user gave none.
+
+        An exception that it raises is logged.
+        """
+        option = _OPTIONS.get(method)
+        callback: Any
+        if option is not None:
+            callback = self._options.get(option)
+        else:
+            callback = (self._options.get("on_notification") or {}).get(method)
+            option = f"on_notification for {method}"
+        if callback is None:
+            return
+        queue = self._queues.get(method)
+        if queue is None:
+            queue = self._queues[method] = CallbackQueue(
+                callback,
+                self._start_job,
+                partial(self._log_error, f"{option} failed"),
+                on_overflow=partial(
+                    self._log_error,
+                    f"{option} is too slow",
+                    BufferError("the oldest of 1,000 messages that waited for it were dropped"),
+                ),
+            )
+        try:
+            queue.call(params)
+        except Exception as exc:  # noqa: BLE001 - no call waits that could raise it
+            self._log_error(f"{option} failed", exc)

@@ -60,7 +60,7 @@ from mcp_core.protocol.revisions._methods import Role
 from mcp_core.protocol.schema._output_schemas import OutputSchemas
 from mcp_core.protocol.subscriptions._server import UPDATED, Change, changes
 
-from ._callback_queue import CallbackQueue
+from ._callback_queue import CallbackQueue, NotificationCallbacks
 from ._client_callbacks import (
     CallbackJob,
     ClientCallbacks,
@@ -98,11 +98,6 @@ _ROOTS_CHANGED: Final = "notifications/roots/list_changed"
 # Seconds. Servers that request the roots by themselves do so within half a second after the
 # handshake (server-everything waits 350 ms), and a user notices a longer delay.
 _ROOTS_TIMEOUT: Final = 1.0
-# The notifications that have a callback, each with the callback's option.
-_CALLBACKS: Final = {
-    _LOG: "on_log",
-    "notifications/elicitation/complete": "on_elicitation_complete",
-}
 # The member of a request's `_meta` that replaces `logging/setLevel` in 2026-07-28.
 _META_LEVEL: Final = "io.modelcontextprotocol/logLevel"
 
@@ -178,8 +173,9 @@ class AbstractClient(abc.ABC):
             HostedTasks(self._conn, wall_time, entropy),
             options.get("on_request") or {},
         )
-        # By method: the queue of each callback for notifications, once one has arrived.
-        self._notified: dict[str, CallbackQueue] = {}
+        self._notification_callbacks = NotificationCallbacks(
+            options, self._start_job, self._log_error
+        )
         # By tool name: the tool's `taskSupport` (2025-11-25). None until the tools are listed.
         self._task_support: dict[str, str | None] | None = None
         self._poller: TaskPoller | None = None
@@ -793,15 +789,15 @@ class AbstractClient(abc.ABC):
         limit = self._conn.config.limits.listing
         pages: PagedList[Any] = PagedList(method, member, limit)
         problems = options.get("problems", [])
-        of_page: list[str] = []
-        options["problems"] = of_page
+        page_problems: list[str] = []
+        options["problems"] = page_problems
         may_restart = True
         try:
             while pages.has_more:
                 try:
                     pages.add_page((yield from self._cached(method, pages.params, options)))
-                    pages.add_problems(of_page)
-                    of_page.clear()
+                    pages.add_problems(page_problems)
+                    page_problems.clear()
                 except (PeerError, RemoteProtocolError) as exc:
                     # A cached page has led to a cursor that doesn't work, and would do so again.
                     if self._cache is not None:
@@ -986,38 +982,7 @@ class AbstractClient(abc.ABC):
             self._task_support = None
         elif name in _TASK_NOTIFICATIONS and self._poller is not None:
             self._poller.notify(notification.params)
-        option = _CALLBACKS.get(name)
-        if option is not None:
-            self._call_back(name, option, self._options.get(option), notification.params)
-        elif name in self._conn.config.methods:
-            option = f"on_notification for {name}"
-            self._call_back(
-                name, option, self._options["on_notification"][name], notification.params
-            )
-
-    def _call_back(self, method: str, option: str, callback: Any, params: Any) -> None:
-        """Call the callback that the user gave as `option`, unless it is None.
-
-        `params` are those of a notification of `method`.
-        """
-        if callback is None:
-            return
-        queue = self._notified.get(method)
-        if queue is None:
-            queue = self._notified[method] = CallbackQueue(
-                callback,
-                self._start_job,
-                partial(self._log_error, f"{option} failed"),
-                on_overflow=partial(
-                    self._log_error,
-                    f"{option} is too slow",
-                    BufferError("the oldest of 1,000 messages that waited for it were dropped"),
-                ),
-            )
-        try:
-            queue.call(params)
-        except Exception as exc:  # noqa: BLE001 - no call of the user's is to blame
-            self._log_error(f"{option} failed", exc)
+        self._notification_callbacks.call(name, notification.params)
 
     def _updated_uri(self, notification: NotificationReceived) -> str | None:
         """Return the URI of the one resource that a notification is about.
