@@ -232,7 +232,12 @@ class Campaign:
         self._examination = options.examination_time
 
     def _new_player(
-        self, timeout: float, *, probes: bool = True, wanted: tuple[str, str] | None = None
+        self,
+        timeout: float,
+        *,
+        probes: bool = True,
+        wanted: tuple[str, str] | None = None,
+        call_times: CallTimes | None = None,
     ) -> Any:
         """Return a player; see `Player`. The fuzzer of clients has another one."""
         return Player(
@@ -242,7 +247,7 @@ class Campaign:
             probes=probes,
             wanted=wanted,
             drops=self._habits.drops,
-            call_times=self._call_times,
+            call_times=call_times or self._call_times,
             checks=None if self.checks is None else self.checks.begin(),
         )
 
@@ -577,6 +582,8 @@ class Campaign:
                 self._doing(f"shrinking {fault.row} {fault.method[:_SHOWN]}"),
                 trio.move_on_after(seconds),
             ):
+                left = min(seconds, self._scope.deadline - trio.current_time())
+                await self._examiner.prove(finding, self._options.call_timeout, left)
                 await self._examiner.shrink(finding)
                 # A long case can hide that one message is enough.
                 is_habit = await self._is_habit(finding.fault, finding.case)

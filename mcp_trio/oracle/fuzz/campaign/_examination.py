@@ -10,6 +10,7 @@ import json
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
+from mcp_trio.oracle.fuzz._call_times import CallTimes
 from mcp_trio.oracle.fuzz._case import AFTER_CANCEL, client_of, on_client, own_step
 from mcp_trio.oracle.fuzz._revisions import dialect_of
 from mcp_trio.oracle.fuzz.causes._cause import (
@@ -50,6 +51,9 @@ _MAX_CANCELLED: Final = 8  # requests that are tried with a cancellation alone
 _MANY_STEPS: Final = 4  # steps of a case whose single steps are tried first
 _MAX_ALONE: Final = 3  # such steps
 _MANY_CALLS: Final = 32  # equal calls, after which a tool that stops has probably stopped
+# How many times a call's longest time its last one gets in a proof: more than a minute by default.
+_PATIENCE: Final = 6.5
+_PROOF_PART: Final = 1.3  # the time of a proof, compared with its last call's
 
 
 class Examiner:
@@ -148,9 +152,7 @@ class Examiner:
         another play of that case seldom does the same. For a tool that stops it is its call, often.
         """
         if fault.detail == STOPPED:
-            params = json.loads(fault.sent)["params"]
-            call: Step = ("call", params["name"], params.get("arguments", {}), ())
-            return [[case[0], *[call, ("wait",)] * _MANY_CALLS]]
+            return _equal_calls(fault, case)
         if fault.row.startswith(_CANCELLATION):
             # Without capabilities no call becomes a task, whose first response comes at once.
             newest = ("open", self._newest(), "whole", "none")
@@ -231,6 +233,47 @@ class Examiner:
             if await self._shows_once(other, fault):
                 return cause.anywhere
         return cause
+
+    async def prove(self, finding: FuzzFinding, longest: float, left: float) -> None:
+        """Make a finding about a tool that stops certain, if a play of equal calls proves it.
+
+        Such a tool doesn't wait for what another call or the world outside does, since its hints
+        say that nothing of it changes or matters. Nor does it wait for its turn: the last call gets
+        more than a minute, for servers that count calls by the minute.
+
+        Args:
+            finding: what was confirmed, of any kind.
+            longest: the seconds that a call may take.
+            left: the seconds that there are for it.
+
+        Raises:
+            ConnectFailed: the target doesn't start.
+        """
+        fault = finding.fault
+        needed = _PATIENCE * longest
+        if fault.detail != STOPPED or not finding.is_solid or left < _PROOF_PART * needed:
+            return
+        if not self._is_closed(json.loads(fault.sent)["params"]["name"]):
+            return
+        for case in _equal_calls(fault, finding.case):
+            outcome = await self._plays.play(
+                case, wanted=fault.cause, call_times=CallTimes(needed, proves=True)
+            )
+            for each in outcome.faults:
+                if each.cause == fault.cause and each.is_certain:
+                    finding.proof, finding.case = each.sentence, list(case[: outcome.steps])
+                    finding.take_play(outcome)
+                    return
+
+    def _is_closed(self, tool: str) -> bool:
+        """Return True if a tool's calls change nothing, and meet nothing outside of the server."""
+        hints = next(
+            (each.get("annotations") for each in self._choices.tools if each.get("name") == tool),
+            None,
+        )
+        if not isinstance(hints, dict) or hints.get("openWorldHint") is not False:
+            return False
+        return hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True
 
     async def _depends_on_step(self, finding: FuzzFinding) -> bool:
         """Return True if a case doesn't show its fault without the step that seems to show it."""
@@ -338,6 +381,21 @@ def joined(before: Iterable[Case], case: Case) -> Case:
         if any(map(client_of, each)):
             steps.append(on_client(1, ("reconnect",)))
     return [*steps, *case]
+
+
+def _equal_calls(fault: TargetFault, case: Case) -> list[Case]:
+    """Return cases with the call that a tool doesn't answer, again and again, and nothing else.
+
+    If `case` has a second client, one of them has calls of both, the second one's last.
+    """
+    params = json.loads(fault.sent)["params"]
+    call: Step = ("call", params["name"], params.get("arguments", {}), ())
+    turn: Case = [call, ("wait",)]
+    found = [[case[0], *turn * _MANY_CALLS]]
+    if any(map(client_of, case)):
+        opening = on_client(1, case[0])
+        found.insert(0, [case[0], opening, *turn * 2, *(on_client(1, each) for each in turn)])
+    return found
 
 
 def _openings(case: Case, step: Step) -> Case:

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from mcp_trio.oracle.fuzz.causes._baseline import NO_BASELINE
 from mcp_trio.oracle.fuzz.causes._cause import (
@@ -54,6 +55,8 @@ class FuzzFinding(Struct, kw_only=True):
             faults of tools aren't among them: what no play has confirmed is in no baseline.
         further: the causes of further tools that show a fault of the same row, each confirmed.
         seen: how many cases have shown it.
+        proof: the fault's sentence in a play that was made to prove it, "" without one. Other plays
+            show the same fault as advice.
         header, lines: the trace of one play.
     """
 
@@ -72,6 +75,7 @@ class FuzzFinding(Struct, kw_only=True):
     also: list[Cause] = field(default_factory=list)
     further: list[Cause] = field(default_factory=list)
     seen: int = 1
+    proof: str = ""
     header: TraceHeader | None = None
     lines: list[TraceLine] = field(default_factory=list)
 
@@ -89,6 +93,8 @@ class FuzzFinding(Struct, kw_only=True):
         """Take the trace of a play that has shown the fault, and the fault as it was there."""
         found = [each for each in outcome.faults if each.cause == self.fault.cause]
         self.fault = found[0] if found else self.fault
+        if self.proof:
+            self.fault = replace(self.fault, is_certain=True, sentence=self.proof)
         self.header, self.lines = outcome.header, outcome.lines
 
     def add_method(self, method: str) -> None:

@@ -72,7 +72,12 @@ class ClientCampaign(Campaign):
             )
 
     def _new_player(
-        self, timeout: float, *, probes: bool = True, wanted: tuple[str, str] | None = None
+        self,
+        timeout: float,
+        *,
+        probes: bool = True,
+        wanted: tuple[str, str] | None = None,
+        **more: Any,
     ) -> ClientPlayer:
         return ClientPlayer(
             timeout,

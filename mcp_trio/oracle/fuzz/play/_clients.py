@@ -6,7 +6,7 @@ case. While one of them runs a call, the other one may have to wait.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
 __all__ = ["ONE_CLIENT", "Clients"]
+
+T = TypeVar("T")
 
 ONE_CLIENT: Final = "steps of a second client do nothing: over stdio each client has a process"
 
@@ -45,11 +47,11 @@ class Clients:
         self.other = await self.session.beside()
         return self.other is not None
 
-    async def as_other(self, act: Callable[..., Awaitable[None]], *args: Any) -> None:
-        """Call `act` while it is the other client's turn."""
+    async def as_other(self, act: Callable[..., Awaitable[T]], *args: Any) -> T:
+        """Call `act` while it is the other client's turn, and return its result."""
         self.session, self.other = self.other, self.session
         try:
-            await act(*args)
+            return await act(*args)
         finally:
             self.session, self.other = self.other, self.session
 

@@ -157,7 +157,13 @@ class PlayerFactory(Protocol):
     """A maker of players. See `Player`."""
 
     def __call__(
-        self, timeout: float, /, *, probes: bool = ..., wanted: tuple[str, str] | None = ...
+        self,
+        timeout: float,
+        /,
+        *,
+        probes: bool = ...,
+        wanted: tuple[str, str] | None = ...,
+        **more: Any,
     ) -> Any:
         """Return a player."""
 
@@ -185,15 +191,18 @@ class FreshPlays:
         *,
         probes: bool = True,
         wanted: tuple[str, str] | None = None,
+        **more: Any,
     ) -> Outcome:
         """Play a case. `timeout` takes the place of the usual seconds for a response.
+
+        `more` is for the player.
 
         Raises:
             ConnectFailed: the target doesn't start.
         """
         seconds = self.response_timeout if timeout is None else timeout
         return await play_case(
-            self._target, case, self._new_player(seconds, probes=probes, wanted=wanted)
+            self._target, case, self._new_player(seconds, probes=probes, wanted=wanted, **more)
         )
 
 

@@ -3,14 +3,15 @@
 1. A missing response is a fault only if the server's author has no code that runs for the request,
    such as a tool, and if the machine isn't slow at that moment.
 2. What runs the author's code may take the time of `CallTimes`, and is cancelled then. It is
-   reported only if another session gets a response that this one doesn't, or as advice.
+   reported only if another session, or the other client, gets a response that this one doesn't. It
+   is advice, since a tool may wait, unless a play is made to prove it: see `_is_same_each_time`.
 3. A server may be busy: with a cancelled call, or with one of the other client.
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 from msgspec.structs import replace
@@ -22,9 +23,10 @@ from mcp_trio.oracle.fuzz._interoperable_json import is_interoperable, shown_val
 from mcp_trio.oracle.fuzz._revisions import dialect_of
 
 from ._opening import EARLY_TIMEOUT, open_conversation
-from ._play import Play
+from ._play import Play, ToolNotAllowed
 from ._waiting import (
     BUSY_TIMEOUT,
+    PROBE_METHODS,
     answers_probe,
     begin_of,
     exchange_probe,
@@ -114,7 +116,7 @@ async def _cancel_slow(play: Play, request: SentRequest) -> None:
     # everything that waits for it costs seconds.
     session.spent = True
     if not request.batch:  # otherwise it may be the batch that is lost
-        play.call_times.add_late(request.name)
+        play.call_times.add_late(request.name, begin_of(play, request), trio.current_time())
         play.outcome.slow.append(request.name)
     await play.cancel_request(request)
     session.open.pop(request.id, None)
@@ -261,14 +263,15 @@ async def _examine_lost(play: Play, missing: list[SentRequest]) -> None:
 
 
 async def _examine_stopped(play: Play, request: SentRequest) -> None:
-    """Report a tool that has answered in this session and doesn't answer this call.
+    """Report a tool that has answered a client of the case, and doesn't answer this call.
 
-    Another session tells whether it has stopped, or never answers such a call. This call gets all
-    the time that any call may take. Still it isn't certain: a tool may wait for its turn, or for an
-    event.
+    The other client, or another session, tells whether it has stopped, or never answers such a
+    call. This call gets all the time that any call may take. Still it isn't certain: a tool may
+    wait for its turn, or for an event.
     """
     session, times = play.session, play.call_times
-    if request.method != "tools/call" or request.name not in session.succeeded:
+    has_answered = any(request.name in each.succeeded for each in play.clients)
+    if request.method != "tools/call" or not has_answered:
         return
     if play.clients.may_be_busy() or play.before_cancel or not request.is_plain:
         return  # a call that was cancelled before can be in its way
@@ -278,7 +281,7 @@ async def _examine_stopped(play: Play, request: SentRequest) -> None:
     if play.is_over() or await play.is_slow():
         return
     began = trio.current_time()
-    is_answered = await _are_answered_elsewhere(play, [request], [request])
+    other = await _find_answered(play, request)
     elapsed = trio.current_time() - began
     end = max(trio.current_time() + elapsed, begin_of(play, request) + times.longest)
     await wait_as_long(play, [request], end)
@@ -286,22 +289,83 @@ async def _examine_stopped(play: Play, request: SentRequest) -> None:
         return
     name = shown_value(name_of(request.message))
     times.add_stopped(request.name)
-    if is_answered:
-        other = "a fresh process" if session.transport == "stdio" else "another session"
+    before = "" if request.name in session.succeeded else " the other client"
+    is_certain = False
+    if other:
+        is_certain = times.proves and times.is_steady(request.name)
+        is_certain = is_certain and _is_same_each_time(play, request) and await answers_probe(play)
         sentence = (
-            f"{name} has answered before, and does not answer a call within"
-            f" {times.longest:g} s, while {other} gets a result for the same call: to look at,"
-            " unless the tool may wait"
+            f"{name} has answered{before} before, and does not answer a call within"
+            f" {times.longest:g} s, while {other} gets a result for the same call"
         )
+        sentence += "" if is_certain else ": to look at, unless the tool may wait"
     else:
         sentence = (
             f"{name} has answered other calls, and never answers this one within"
             f" {times.longest:g} s: to look at, unless the tool may take so long"
         )
+    if session.ended or request.answer is not None:
+        return
     fault = row_fault(UNANSWERED, request.method, sentence, session.revision)
-    detail = STOPPED if is_answered else NEVER
+    detail = STOPPED if other else NEVER
     sent = json.dumps(request.message)
-    play.report(replace(fault, detail=detail, sent=sent, is_certain=False))
+    play.report(replace(fault, detail=detail, sent=sent, is_certain=is_certain))
+
+
+def _is_same_each_time(play: Play, request: SentRequest) -> bool:
+    """Return True if the clients have sent nothing but this call, and it gave one result, twice.
+
+    Then nothing that a client has done can be what the tool waits for.
+    """
+    calls = [
+        each
+        for session in play.clients
+        for each in session.requests
+        if each.method != "initialize" and each.method not in PROBE_METHODS
+    ]
+    wanted = _without_meta(request.message.get("params"))
+    results = [_without_meta(each.answer.get("result")) for each in calls if each.answer]
+    return (
+        all(_without_meta(each.message.get("params")) == wanted for each in calls)
+        and len(results) > 1
+        and all(isinstance(each, dict) and each == results[0] for each in results)
+    )
+
+
+def _without_meta(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {key: each for key, each in value.items() if key != "_meta"}
+
+
+async def _find_answered(play: Play, request: SentRequest) -> str:
+    """Return who gets a result for the same call in time, "" for nobody."""
+    other = play.clients.other
+    has_answered = other is not None and request.name in other.succeeded
+    if has_answered and await play.clients.as_other(_is_answered_again, play, request):
+        return "the other client"
+    if await _are_answered_elsewhere(play, [request], [request]):
+        return "a fresh process" if play.session.transport == "stdio" else "another session"
+    return ""
+
+
+async def _is_answered_again(play: Play, request: SentRequest) -> bool:
+    """Return True if the client whose turn it is gets a result for a call of the other one."""
+    session = play.session
+    if not session.is_open or session.ended:
+        return False
+    token = {} if request.token is None else {"progressToken": session.new_token()}
+    params = _without_meta(request.message.get("params", {}))
+    try:
+        again = await play.send(request.method, params, extra_meta=token)
+    except ToolNotAllowed:
+        return False  # it was too slow for another lane meanwhile
+    end = trio.current_time() + play.call_times.timeout(request.name)
+    await wait_as_long(play, [again], end)
+    if again.answer is None:
+        await _cancel_slow(play, again)
+        return False
+    return "result" in again.answer
 
 
 async def _are_answered_elsewhere(
@@ -330,6 +394,8 @@ async def _are_answered_elsewhere(
         end = trio.current_time() + (timeout if len(sent) == 1 else times.longest)
         await wait_as_long(other, again, end)
         return all(each.answer is not None and "result" in each.answer for each in again)
+    except ToolNotAllowed:
+        return False  # it was too slow for another lane meanwhile
     finally:
         with trio.CancelScope(shield=True):
             await session.aclose()

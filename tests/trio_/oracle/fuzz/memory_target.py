@@ -228,14 +228,16 @@ def played(
     *cases: Case,
     tools: tuple[str, ...] = (),
     capabilities: tuple[str, ...] = (),
+    hints: Mapping[str, bool] | None = None,
     **options: Any,
 ) -> Campaign:
     """Play cases against a server in a run that draws none, and return the run.
 
     It has no time limit, and ends when `target.scope` is cancelled. The server has `tools`, which
-    may be called, and declares `capabilities`.
+    may be called and have `hints`, and declares `capabilities`.
     """
-    listed = [{"name": name, "inputSchema": {"type": "object"}} for name in tools]
+    entry = {"inputSchema": {"type": "object"}, "annotations": hints or {}}
+    listed = [{"name": name, **entry} for name in tools]
     declared: dict[str, dict[str, Any]] = {
         each: {name: {} for name in capabilities} for each in (NEW, OLD, BATCHED)
     }

@@ -756,6 +756,134 @@ def test_tool_that_answered_and_stops_is_a_finding_with_the_calls_before_it() ->
     assert sum(step[0] == "call" for step in finding.case) == 4
 
 
+CLOSED = {"openWorldHint": False}
+READ_ONLY = {**CLOSED, "readOnlyHint": True}
+
+
+def counts_up(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+    """Yield what a server sends whose results are all different."""
+    for response in serves_calls(message):
+        if message.get("method") == "tools/call":
+            text = {"type": "text", "text": str(message["id"])}
+            response["result"] = {**COMPLETE, "content": [text]}
+        yield response
+
+
+@pytest.mark.parametrize(
+    ("hints", "served", "is_proven"),
+    [
+        (READ_ONLY, serves_calls, True),
+        ({**CLOSED, "idempotentHint": True}, serves_calls, True),
+        ({"readOnlyHint": True}, serves_calls, False),  # it can wait for what is outside
+        (CLOSED, serves_calls, False),  # it can wait for what a call has begun
+        (READ_ONLY, counts_up, False),  # the results can have been in a queue
+    ],
+)
+@pytest.mark.parametrize("shrinks", [True, False])
+def test_tool_that_stops_fails_the_run_if_nothing_can_be_waited_for(
+    hints: dict[str, bool], served: Any, is_proven: bool, shrinks: bool
+) -> None:
+    """Its calls are equal, read only, and alone; and the last one gets more than a minute."""
+    stops = stops_after(3)
+
+    def some(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        for _ in stops(message, start):
+            yield from served(message) if served is serves_calls else served(message, start)
+
+    target = MemoryTarget(some)
+    run = played(target, *[NAP] * 5, tools=("nap",), hints=hints, shrinks=shrinks)
+    (finding,) = run.findings
+    assert (finding.fault.detail, finding.is_failure) == ("stopped", is_proven)
+    if is_proven:
+        assert finding.fault.sentence == (
+            '"nap" has answered before, and does not answer a call within 65 s, while a fresh'
+            " process gets a result for the same call"
+        )
+
+
+@pytest.mark.parametrize(("seconds", "is_proven"), [(60.0, False), (150.0, True)])
+def test_tool_that_stops_is_proven_only_if_there_is_time(seconds: float, is_proven: bool) -> None:
+    target = MemoryTarget(stops_after(3))
+    case = [NAP[0], *[NAP[1], ("wait",)] * 4]
+    run = played(target, case, tools=("nap",), hints=READ_ONLY, seconds=seconds, lanes=4)
+    assert [each.is_failure for each in run.findings] == [is_proven]
+    assert run.seconds <= seconds + 60
+
+
+class WaitingSession(MemorySession):
+    """A conversation with a server whose calls wait, but no other request."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._held: list[tuple[float, Mapping[str, Any]]] = []
+        self._called = 0
+
+    def due(self, count: int) -> float:
+        """Return when the next call is answered, after so many ones."""
+        raise NotImplementedError
+
+    async def send_text(self, text: str, message: Mapping[str, Any]) -> None:
+        """Take a message. A call is held."""
+        if message.get("method") != "tools/call":
+            await super().send_text(text, message)
+            return
+        self.record(TraceLine(t=self.time(), sender="client", raw=text))
+        self._held.append((self.due(self._called), message))
+        self._called += 1
+        await trio.lowlevel.checkpoint()
+
+    async def wait_changed(self, deadline: float) -> bool:
+        """Wait for a message."""
+        if not self._held or deadline < self._held[0][0]:
+            return await super().wait_changed(deadline)
+        await trio.sleep_until(self._held[0][0])
+        for each in serves_calls(self._held.pop(0)[1]):
+            self.receive(TraceLine(t=self.time(), sender="server", raw=json.dumps(each)))
+        return True
+
+
+class LimitedSession(WaitingSession):
+    """Three calls are answered at once, and then three a minute later."""
+
+    def due(self, count: int) -> float:
+        return max(trio.current_time(), self.began_at + 60.0 * (count // 3))
+
+
+class SlowerSession(WaitingSession):
+    """Each call takes four times as long as the one before."""
+
+    def due(self, count: int) -> float:
+        return float(trio.current_time() + 0.1 * 4**count)
+
+
+@pytest.mark.parametrize("session_class", [LimitedSession, SlowerSession])
+def test_tool_that_waits_or_gets_slower_fails_no_run(session_class: type[WaitingSession]) -> None:
+    target = MemoryTarget(same_each_time(serves_calls))
+    target.session_class = session_class
+    run = played(target, *[NAP] * 9, tools=("nap",), hints=READ_ONLY)
+    assert {each.fault.row for each in run.findings} <= {"RPC-35"}
+    assert not any(each.is_failure for each in run.findings)
+
+
+class LoadingSession(WaitingSession):
+    """The first call of all takes 12 s, and the later ones half a second."""
+
+    loaded = False
+
+    def due(self, count: int) -> float:
+        seconds = 0.5 if LoadingSession.loaded else 12.0
+        LoadingSession.loaded = True
+        return trio.current_time() + seconds
+
+
+def test_tool_whose_first_call_is_slow_is_judged_by_its_later_ones() -> None:
+    LoadingSession.loaded = False
+    target = MemoryTarget(same_each_time(serves_calls))
+    target.session_class = LoadingSession
+    run = played(target, *[NAP] * 10, tools=("nap",))
+    assert (run.calls, dict(run.slow)) == (9, {"tools/call nap": 1})
+
+
 class ThrottledSession(MemorySession):
     """A conversation with a server whose tool answers at once, and then every four seconds."""
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
 
+from mcp_trio.oracle.fuzz._call_times import CallTimes
 from mcp_trio.oracle.fuzz._session import MESSAGE_LIMIT
+from mcp_trio.oracle.fuzz.play._player import Player
 from tests.trio_.oracle.fuzz.memory_http import (
     EMPTY_STREAM,
     SSE,
@@ -38,6 +41,60 @@ async def test_request_with_an_id_beyond_doubles_may_get_no_response(
     outcome, _ = await played_over_http(responds_with(EMPTY_STREAM), case)
     found = [each.is_certain for each in outcome.faults if each.row == "RPC-35"]
     assert found == [is_certain]
+
+
+CALL = ("call", "nap", {}, ("progress",))
+WAIT = ("wait",)
+
+
+def on_second(*steps: Any) -> list[Any]:
+    return [("on", 1, *each) for each in steps]
+
+
+@pytest.mark.parametrize(
+    ("served", "times", "is_certain"),
+    [
+        ("first", CallTimes(65.0, proves=True), True),
+        ("first", CallTimes(), False),
+        ("both", CallTimes(65.0, proves=True), None),
+        # Then the tool can be slow at this moment.
+        ("three calls", CallTimes(65.0, proves=True), False),
+    ],
+)
+async def test_tool_that_answers_the_first_client_only_has_stopped_for_the_second(
+    autojump_clock: Any, served: str, times: CallTimes, is_certain: bool | None
+) -> None:
+    """A further session may hang like the second one. So the first client calls again."""
+    sessions = itertools.count()
+    called = itertools.count()
+
+    def respond(message: Mapping[str, Any]) -> HttpResponse:
+        response = response_to(message)
+        if message.get("method") == "initialize":
+            found = json.loads(response.body)
+            found["result"]["capabilities"] = {"tools": {}}
+            session = f"session-{next(sessions)}-0123456789"
+            return response._replace(session=session, body=json.dumps(found).encode())
+        if message.get("method") != "tools/call":
+            return response
+        is_first = not str(message["params"]["_meta"]["progressToken"]).startswith("second")
+        is_served = {"first": is_first, "both": True, "three calls": next(called) < 3}[served]
+        result = {"jsonrpc": "2.0", "id": message["id"], "result": {"content": []}}
+        body = json.dumps(result).encode()
+        return HttpResponse(body=body, after=None if is_served else trio.Event())
+
+    turn = [CALL, WAIT]
+    case = [OPEN, *on_second(OPEN), *turn, *turn, *on_second(*turn), *on_second(*turn)]
+    outcome, _ = await played_over_http(respond, case, Player(call_times=times))
+    found = [each for each in outcome.faults if each.row == "RPC-35"]
+    assert [each.is_certain for each in found] == ([] if is_certain is None else [is_certain])
+    if served == "first":
+        assert found[0].detail == "stopped"
+        assert found[0].sentence.startswith(
+            '"nap" has answered the other client before, and does not answer a call within'
+        )
+        assert "while the other client gets a result for the same call" in found[0].sentence
+        assert found[0].sentence.endswith(", for the second client")
 
 
 @pytest.mark.parametrize(
