@@ -278,9 +278,9 @@ class TargetSession(ABC):
         """True if a cancelled call may still be running and blocking other requests."""
         return self.is_busy or self.cancelled_at is not None
 
-    def memory(self) -> int:
-        """Return how many bytes of memory the process uses, 0 if that isn't known."""
-        return 0
+    def memory(self) -> dict[int, int]:
+        """Return how many bytes of memory each of its processes uses, by id, as far as known."""
+        return {}
 
     @property
     def is_stateful(self) -> bool:

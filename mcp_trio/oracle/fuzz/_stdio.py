@@ -28,7 +28,6 @@ from ._session import MESSAGE_LIMIT, PART_INTERVAL, RECONNECTED, TargetSession
 from ._shared_trace import new_header
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from mcp_core.adapters import Recorder
@@ -39,6 +38,8 @@ __all__ = ["CommandTarget", "StdioSession"]
 MAX_INPUT: Final = 256 * 1024 * 1024  # bytes of one session; more is a flood
 EXIT_TIMEOUT: Final = 2.0  # seconds for an exit after the end of stdout
 PROMPT_TIMEOUT: Final = 5.0  # seconds for an exit after the end of stdin
+GROUP_INTERVAL: Final = 10  # readings of memory between two searches for processes
+MAX_PROCESSES: Final = 50  # of a group, whose memory is read
 _TROUBLE: Final = re.compile(
     rb"Traceback \(most recent call last\)|panic(ked)?\b|[Uu]nhandled\b[^\n]{0,80}"
 )
@@ -66,6 +67,8 @@ class StdioSession(TargetSession):
         self._target = target
         self._channel = StreamChannel(self.number, MESSAGE_LIMIT)
         self._received = 0
+        self._group: list[int] = []
+        self._readings = 0
         self._opened_at = trio.current_time()
         self._released = trio.Event()
         self._stopped = trio.Event()
@@ -172,13 +175,20 @@ class StdioSession(TargetSession):
         """The seconds that a start of the target has taken at most, None before the first."""
         return self._target.longest_start
 
-    def memory(self) -> int:
-        """Return how many bytes of memory the process uses, 0 if the system doesn't say."""
-        try:
-            size = Path(f"/proc/{self._child.pid}/statm").read_text("ascii")
-            return int(size.split()[1]) * 4096
-        except (OSError, ValueError, IndexError):
-            return 0
+    def memory(self) -> dict[int, int]:
+        """Return how many bytes of memory each process of the group uses; empty but on Linux.
+
+        A command such as `npx` or `sh -c` starts the server as a process of its own.
+        """
+        if self._readings % GROUP_INTERVAL == 0:
+            self._group = _processes_of(self._child.pid)
+        self._readings += 1
+        found: dict[int, int] = {}
+        for pid in self._group:
+            with suppress(OSError, ValueError, IndexError):
+                size = Path(f"/proc/{pid}/statm").read_text("ascii")
+                found[pid] = int(size.split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return found
 
     def describe(self) -> str:
         """Return the exit status and the last lines of stderr, or ""."""
@@ -238,6 +248,21 @@ class StdioSession(TargetSession):
 
 
 WRITE_TIMEOUT: Final = 10.0  # seconds for a target that reads slowly
+
+
+def _processes_of(group: int) -> list[int]:
+    """Return the ids of the processes in a group; none but on Linux."""
+    found: list[int] = []
+    with suppress(OSError):
+        for pid in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208  faster than `iterdir`
+            with suppress(OSError, ValueError, IndexError):
+                # The name before the last parenthesis can have any character.
+                state = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2]
+                if int(state.split()[2]) == group:
+                    found.append(int(pid))
+            if len(found) >= MAX_PROCESSES:
+                break
+    return found
 
 
 class CommandTarget:

@@ -1,7 +1,8 @@
 """A leak of memory: what a server's processes keep for each case.
 
 A process takes memory for a while until its caches are full. So each process is compared with
-itself, in its later cases, and a leak is what the processes together still take per case.
+itself, in its later cases, and a leak is what the processes together still take per case. A command
+can have several: what starts or ends between two readings is in no comparison.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ __all__ = ["MemoryWatch"]
 INTERVAL: Final = 10  # cases between two readings of a process
 WARM_UP: Final = 20  # cases before the first reading
 MAX_READINGS: Final = 400  # of a process; then every second one is dropped
-MIN_READINGS: Final = 6
+MIN_READINGS: Final = 6  # with fewer, much of the growth is still warming up
 MIN_CASES: Final = 100  # of all processes, in their later halves
 MIN_SLOPE: Final = 10 * 1024  # bytes a case; allocators and caches take less
 MIN_GROWTH: Final = 4 * 1024 * 1024  # bytes of all processes
@@ -22,10 +23,13 @@ STEADY_PART: Final = 0.5
 
 
 class MemoryWatch:
-    """The memory of a run's processes, in their readings every few cases."""
+    """The memory of a run's processes, in their readings every few cases.
+
+    A server is a process that was started, with those that it has started in turn.
+    """
 
     def __init__(self) -> None:
-        self._readings: dict[int, list[tuple[int, int]]] = {}
+        self._readings: dict[int, list[tuple[int, dict[int, int]]]] = {}
         self._processes = 0
         # Cases and bytes in the earlier and the later halves of the processes that have ended.
         self._early = [0, 0]
@@ -35,18 +39,18 @@ class MemoryWatch:
         """Return True if a process that has played so many cases should be read."""
         return played >= WARM_UP and played % INTERVAL == 0
 
-    def add(self, process: int, played: int, size: int) -> None:
-        """Add the bytes that a process takes after so many cases; 0 if they aren't known."""
-        if not size:
+    def add(self, server: int, played: int, sizes: dict[int, int]) -> None:
+        """Add the bytes that a server's processes take after so many cases, by process id."""
+        if not sizes:
             return
-        readings = self._readings.setdefault(process, [])
-        readings.append((played, size))
+        readings = self._readings.setdefault(server, [])
+        readings.append((played, sizes))
         if len(readings) > MAX_READINGS:
             del readings[1::2]
 
-    def end(self, process: int) -> None:
-        """Note that a process has ended."""
-        readings = self._readings.pop(process, [])
+    def end(self, server: int) -> None:
+        """Note that a server has ended."""
+        readings = self._readings.pop(server, [])
         if len(readings) < MIN_READINGS:
             return
         middle = len(readings) // 2
@@ -56,7 +60,7 @@ class MemoryWatch:
             (self._late, readings[middle], readings[-1]),
         ):
             total[0] += last[0] - first[0]
-            total[1] += last[1] - first[1]
+            total[1] += sum(size - first[1].get(pid, size) for pid, size in last[1].items())
 
     def note(self) -> str:
         """Return what the processes that have ended show, or "" if that isn't a leak."""

@@ -13,6 +13,7 @@ from ._client_play import HANG, ClientPlayer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from mcp_trio.oracle.fuzz._call_times import CallTimes
     from mcp_trio.oracle.fuzz._case import Case, Outcome
     from mcp_trio.oracle.fuzz._echo import Echo
     from mcp_trio.oracle.fuzz._fault import TargetFault
@@ -77,7 +78,7 @@ class ClientCampaign(Campaign):
         *,
         probes: bool = True,
         wanted: tuple[str, str] | None = None,
-        **more: Any,
+        call_times: CallTimes | None = None,
     ) -> ClientPlayer:
         return ClientPlayer(
             timeout,

@@ -123,9 +123,9 @@ class ClientSession:
         """Return "": the player notes what stderr says."""
         return ""
 
-    def memory(self) -> int:
-        """Return 0: a client's process lives for one case only."""
-        return 0
+    def memory(self) -> dict[int, int]:
+        """Return nothing: a client's process lives for one case only."""
+        return {}
 
     async def aclose(self) -> None:
         """Do nothing: the process ends with the case."""

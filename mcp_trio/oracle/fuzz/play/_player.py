@@ -163,7 +163,7 @@ class PlayerFactory(Protocol):
         *,
         probes: bool = ...,
         wanted: tuple[str, str] | None = ...,
-        **more: Any,
+        call_times: CallTimes | None = ...,
     ) -> Any:
         """Return a player."""
 
@@ -191,19 +191,18 @@ class FreshPlays:
         *,
         probes: bool = True,
         wanted: tuple[str, str] | None = None,
-        **more: Any,
+        call_times: CallTimes | None = None,
     ) -> Outcome:
         """Play a case. `timeout` takes the place of the usual seconds for a response.
 
-        `more` is for the player.
+        `call_times` takes the place of what the run knows about its tools.
 
         Raises:
             ConnectFailed: the target doesn't start.
         """
         seconds = self.response_timeout if timeout is None else timeout
-        return await play_case(
-            self._target, case, self._new_player(seconds, probes=probes, wanted=wanted, **more)
-        )
+        player = self._new_player(seconds, probes=probes, wanted=wanted, call_times=call_times)
+        return await play_case(self._target, case, player)
 
 
 async def play_case(

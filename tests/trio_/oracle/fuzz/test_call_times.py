@@ -75,7 +75,7 @@ def test_tool_that_was_reported_is_examined_again_only_if_it_is_sought() -> None
 def sizes(watch: MemoryWatch, process: int, cases: int, first: int, a_case: float) -> None:
     for played in range(1, cases + 1):
         if watch.is_due(played):
-            watch.add(process, played, int(first + a_case * played))
+            watch.add(process, played, {process: int(first + a_case * played)})
     watch.end(process)
 
 
@@ -99,7 +99,8 @@ def test_memory_of_a_process_that_fills_its_caches_is_not_noted() -> None:
     watch = MemoryWatch()
     for process in range(3):
         for played in range(20, 400, 10):
-            watch.add(process, played, (20 << 20) + 100_000 * min(played, 240) + 11_000 * played)
+            size = (20 << 20) + 100_000 * min(played, 240) + 11_000 * played
+            watch.add(process, played, {process: size})
         watch.end(process)
     assert watch.note() == ""
 
@@ -107,6 +108,24 @@ def test_memory_of_a_process_that_fills_its_caches_is_not_noted() -> None:
 def test_memory_that_the_system_does_not_tell_is_not_noted() -> None:
     watch = MemoryWatch()
     for played in range(20, 400, 10):
-        watch.add(1, played, 0)
+        watch.add(1, played, {})
+    watch.end(1)
+    assert watch.note() == ""
+
+
+def test_memory_of_a_server_that_another_process_has_started_is_noted() -> None:
+    """As with `npx`: the process that was started doesn't grow, and the cases count once."""
+    watch = MemoryWatch()
+    for played in range(20, 400, 10):
+        watch.add(1, played, {1: 9 << 20, 2: (20 << 20) + 100_000 * played})
+    watch.end(1)
+    assert "grows by 98 KiB a case, without end (measured in 1 process)" in watch.note()
+
+
+def test_processes_that_come_and_go_are_no_leak() -> None:
+    watch = MemoryWatch()
+    for played in range(20, 400, 10):
+        helpers = {played: 50 << 20} if played % 50 == 0 or played > 300 else {}
+        watch.add(1, played, {1: 20 << 20, **helpers})
     watch.end(1)
     assert watch.note() == ""

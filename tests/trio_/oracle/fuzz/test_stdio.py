@@ -52,6 +52,25 @@ async def test_processes_are_recorded_as_conversations(tmp_path: Path) -> None:
     assert [line.conversation for line in found if "initialize" in (line.raw or "")] == [1, 2]
 
 
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+async def test_memory_is_of_each_process_of_the_command(tmp_path: Path) -> None:
+    """A shell waits for the program that it has started, as `npx` does."""
+    program = tmp_path / "program.py"
+    program.write_text("import os, sys; print(os.getpid(), flush=True); sys.stdin.read()")
+    words = ["sh", "-c", f"{sys.executable} -S {program}; true"]
+    async with trio.open_nursery() as nursery:
+        session = await CommandTarget(words, nursery, ahead=0).open(keep=True)
+        while not any(line.raw for line in session.lines or ()):
+            await session.wait_changed(trio.current_time() + 1)
+        pid = int(next(line.raw for line in session.lines or () if line.raw) or "")
+        sizes = session.memory()
+        assert len(sizes) == 2
+        assert sizes[pid] > 1024 * 1024
+        await session.aclose()
+        nursery.cancel_scope.cancel()
+
+
 ANSWERS_AFTER_HALF_A_SECOND = """
 import json, sys, time
 for line in sys.stdin:

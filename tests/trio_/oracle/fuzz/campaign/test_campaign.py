@@ -640,8 +640,8 @@ def test_server_that_ignores_a_list_is_probed_in_seconds() -> None:
 class NotedSession(MemorySession):
     """A session of a process that grows with each case, and writes an error to stderr."""
 
-    def memory(self) -> int:
-        return self.played * 1024 * 1024
+    def memory(self) -> dict[int, int]:
+        return {1: self.played * 1024 * 1024}
 
     def trouble(self) -> str:
         return "panicked"

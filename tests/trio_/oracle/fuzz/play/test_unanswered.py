@@ -43,7 +43,7 @@ async def test_request_with_an_id_beyond_doubles_may_get_no_response(
     assert found == [is_certain]
 
 
-CALL = ("call", "nap", {}, ("progress",))
+CALL: tuple[Any, ...] = ("call", "nap", {}, ("progress",))
 WAIT = ("wait",)
 
 
