@@ -10,6 +10,8 @@ import json
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
+import trio
+
 from mcp_trio.oracle.fuzz._call_times import CallTimes
 from mcp_trio.oracle.fuzz._case import AFTER_CANCEL, client_of, on_client, own_step
 from mcp_trio.oracle.fuzz._revisions import dialect_of
@@ -251,11 +253,14 @@ class Examiner:
         """
         fault = finding.fault
         needed = _PATIENCE * longest
-        if fault.detail != STOPPED or not finding.is_solid or left < _PROOF_PART * needed:
+        last_start = trio.current_time() + left - _PROOF_PART * needed
+        if fault.detail != STOPPED or not finding.is_solid:
             return
         if not self._is_closed(json.loads(fault.sent)["params"]["name"]):
             return
         for case in _equal_calls(fault, finding.case):
+            if trio.current_time() > last_start:
+                return
             outcome = await self._plays.play(
                 case, wanted=fault.cause, call_times=CallTimes(needed, proves=True)
             )
@@ -384,15 +389,22 @@ def joined(before: Iterable[Case], case: Case) -> Case:
 
 
 def _equal_calls(fault: TargetFault, case: Case) -> list[Case]:
-    """Return cases with the call that a tool doesn't answer, again and again, and nothing else.
+    """Return cases with a call that a tool doesn't answer, again and again, and nothing else.
 
-    If `case` has a second client, one of them has calls of both, the second one's last.
+    Other calls of the tool in `case` follow: the one that isn't answered can have wrong arguments,
+    for which a tool has no success. If `case` has a second client, the first case returned has
+    calls of both, the second one's last.
     """
     params = json.loads(fault.sent)["params"]
-    call: Step = ("call", params["name"], params.get("arguments", {}), ())
-    turn: Case = [call, ("wait",)]
-    found = [[case[0], *turn * _MANY_CALLS]]
+    name = params["name"]
+    calls: list[Step] = [("call", name, params.get("arguments", {}), ())]
+    for step in map(own_step, case):
+        call = (*step[:3], ()) if step[:2] == ("call", name) else calls[0]
+        if call not in calls and len(calls) < _MAX_ALONE:
+            calls.append(call)
+    found: list[Case] = [[case[0], *(call, ("wait",)) * _MANY_CALLS] for call in calls]
     if any(map(client_of, case)):
+        turn: Case = [calls[0], ("wait",)]
         opening = on_client(1, case[0])
         found.insert(0, [case[0], opening, *turn * 2, *(on_client(1, each) for each in turn)])
     return found
