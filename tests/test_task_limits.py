@@ -181,6 +181,54 @@ def test_client_that_runs_a_task_is_polled_within_bounds(
     assert gaps == pytest.approx([seconds] * 3, abs=0.02)
 
 
+@pytest.mark.parametrize("ends", ["call", "connection"])
+def test_polls_of_a_clients_task_end_with_the_call_or_its_connection(
+    play: Play, ends: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pause between two polls ends then: nobody wants the task, or can tell how it is."""
+    requests: dict[str, Any] = {"elicitation": {"create": {}}}
+    monkeypatch.setitem(wires.CAPABILITIES, "tasks", {"cancel": {}, "requests": requests})
+    server = Server("asks")
+    asked: list[str] = []
+    times: list[float] = []
+
+    @server.tool
+    async def ask(context: Context) -> str:
+        """Ask for a name."""
+        try:
+            return (await context.elicit("Who?", FORM, task_ttl=3600)).action
+        finally:
+            times.append(anyio.current_time())
+
+    def answer(request: Any) -> Any:
+        asked.append(request["method"])
+        stamps = {"createdAt": "2026-11-23T00:00:00Z", "lastUpdatedAt": "2026-11-23T00:00:00Z"}
+        state = {"taskId": "T", "status": "working", "ttl": None, "pollInterval": 60_000, **stamps}
+        if request["method"] == "tasks/cancel":
+            return state | {"status": "cancelled"}
+        return {"task": state} if request["method"] == "elicitation/create" else state
+
+    async def scene(client: WireClient) -> None:
+        client.answer = answer
+        call = client.message("tools/call", {"name": "ask", "arguments": {}})
+        await client.send(call)
+        await until(lambda: asked)
+        await anyio.sleep(90)
+        times.append(anyio.current_time())
+        if ends == "connection":
+            return
+        notice = client.message("notifications/cancelled", {"requestId": call["id"]})
+        del notice["id"]
+        await client.send(notice)
+        await until(lambda: asked[2:])
+        await anyio.sleep(300)
+
+    play(server, D, scene)
+    assert asked == ["elicitation/create", "tasks/get", "tasks/cancel"][: 2 + (ends == "call")]
+    ended, handler_ended = times
+    assert handler_ended - ended < 15  # the next poll would be 30 s later
+
+
 @pytest.mark.parametrize("version", [D, E])
 def test_outcome_is_stored_half_a_minute_after_the_store_works_again(
     play: Play, version: str

@@ -76,7 +76,6 @@ def run(folder: Path, lines: list[str], **variables: str) -> subprocess.Complete
         env={**os.environ, **variables, "PATH": path},
         capture_output=True,
         text=True,
-        timeout=100,
         check=False,
     )
 

@@ -3,7 +3,8 @@
 1. No default test waits for a real clock: a literal wait below `SHORT` seconds needs a clock that
    jumps. That is the fixture `autojump_clock`, `mock_clock` or `each_driver`, a `MockClock`, or
    what `VIRTUAL` lists. A pause in a `while` loop is a poll, which waits for something.
-   `time.sleep` and threads know no such clock.
+   `time.sleep` and threads know no such clock. Neither may a test set a timeout of the code to
+   less: what is then not done in time fails a sound change. It may if nothing else ever happens.
 2. What must happen is waited for by `PATIENCE` or `patience()` of `tests/harness/world/waiting.py`,
    not by a number of its own: a wait as long as the test never says what it has waited for.
 3. What measures time or memory is marked `perf`.
@@ -44,14 +45,20 @@ VIRTUAL: Final = {
 }
 REAL: Final = frozenset({"trio.run", "anyio.run"})
 # What waits, by its last name, and the place of the seconds among its arguments.
-WAITS: Final = {"sleep": 0, "pause": 0, "fail_after": 0, "move_on_after": 0, "wait_for": 1}
+WAITS: Final = {
+    "sleep": 0, "pause": -1, "fail_after": 0, "move_on_after": 0, "wait_for": 1, "within": 0,
+}  # fmt: skip
+# What a test may set, by the end of its name.
+_TIME: Final = re.compile("(TIMEOUT|GRACE|INTERVAL|DEADLINE|DOUBT)$")
 TIMEOUTS: Final = frozenset({"timeout", "max_timeout"})
 LONG_WAITS: Final = frozenset(
     {"fail_after", "wait_for", "timeout", "communicate", "run", "wait", "join", "urlopen"}
 )
 MEASURES: Final = frozenset({"perf_counter", "process_time", "thread_time", "tracemalloc"})
 # What neither imports what can wait nor says how long is not read.
-_CONCERNED: Final = re.compile(rf"\b({'|'.join([*WAITS, *TIMEOUTS, *MEASURES])})\b")
+_CONCERNED: Final = re.compile(
+    rf"\b({'|'.join([*WAITS, *TIMEOUTS, *MEASURES, 'setattr', 'wait'])})\b"
+)
 _CAN_WAIT: Final = re.compile(
     r"^ *(import|from) "
     r"(trio|asyncio|anyio|time|threading|subprocess|http|socket"
@@ -100,7 +107,9 @@ class TestModule:
             left_out = self._left_out or (
                 bool(tests) and all(_marked(each, LEFT_OUT) for each in marks)
             )
-            takes_longer = self._takes_longer or any(_marked(each, TAKES_LONGER) for each in marks)
+            takes_longer = self._takes_longer or (
+                bool(tests) and all(_marked(each, TAKES_LONGER) for each in marks)
+            )
             yield from self._complaints_of(
                 node, virtual=virtual, left_out=left_out, takes_longer=takes_longer
             )
@@ -146,9 +155,11 @@ class TestModule:
 
     def _seconds_of(self, node: ast.Call, name: str) -> Iterator[float]:
         place = WAITS.get(name)
-        if place is not None and len(node.args) > place:
+        if place is not None and len(node.args) > max(place, 0):
             yield from self._numbers(node.args[place])
-        elif name == "timeout" and node.args:
+        elif name == "setattr" and _sets_time(node):
+            yield from self._numbers(node.args[-1])
+        elif node.args and (name == "timeout" or (name == "wait" and _is_new(node.func))):
             yield from self._numbers(node.args[0])
         for keyword in node.keywords:
             if keyword.arg in TIMEOUTS:
@@ -228,6 +239,22 @@ class TestModule:
             and isinstance(value := node.value, ast.Constant)
             and type(value.value) in (int, float)
         }
+
+
+def _sets_time(call: ast.Call) -> bool:
+    """True if a call of `setattr` sets what the name says is a time."""
+    return any(
+        isinstance(part, ast.Constant)
+        and isinstance(part.value, str)
+        and _TIME.search(part.value) is not None
+        for each in call.args[:-1]
+        for part in ast.walk(each)
+    )
+
+
+def _is_new(method: ast.expr) -> bool:
+    """True for the method of an event that nobody else knows, such as `Event().wait`."""
+    return isinstance(method, ast.Attribute) and isinstance(method.value, ast.Call)
 
 
 def _name_of(node: ast.stmt) -> str:

@@ -14,6 +14,9 @@ from tests.layering.clocks import TestModule
 if TYPE_CHECKING:
     from tests.layering.sources import Findings
 
+# Reasons for a short time after which a test expects the end: a slow machine changes nothing.
+_SILENT: Final = "nothing else ends the wait: the other side never responds"
+_LOCKED: Final = "nothing else ends the wait: the test holds the lock"
 # Complaints that are right and stay, by file and a part of the line, with the reason.
 ALLOWED: Final = {
     ("tests/conformance/everything_client.py", "urlopen"): "a program of the suite",
@@ -29,9 +32,27 @@ ALLOWED: Final = {
     ("tests/task_play/kills.py", "trio.sleep"): "the pause between two looks at all tasks",
     ("tests/task_play/kills.py", "fail_after(60)"): "a program; its tests are slow",
     (
-        "tests/testing/hostile/test_server_attacks.py",
-        "'attack'",
-    ): "that a call times out is one way to survive",
+        "tests/asyncio_shim/test_unreadable_server.py",
+        "_DOUBT",
+    ): "only one row has a doubt, which nothing ends",
+    ("tests/asyncio_shim/test_unreadable_server.py", "_GRACE"): "the child is killed after any",
+    ("tests/trio_/test_unreadable_server.py", "_DOUBT"): "as in tests/asyncio_shim",
+    ("tests/core/adapters/test_recorder.py", "_CLOSE_TIMEOUT"): _SILENT,
+    ("tests/core/adapters/test_redis_client.py", "runtime.within(0.01"): _SILENT,
+    (
+        "tests/core/adapters/test_redis_client.py",
+        "Event().wait(0.15)",
+    ): "a response that comes later shows the same",
+    ("tests/core/adapters/test_sqlite.py", "_BUSY_TIMEOUT"): _LOCKED,
+    ("tests/testing/hostile/test_client_attacks.py", "'_PROBE_TIMEOUT', 0.1"): _SILENT,
+    ("tests/testing/test_leaks.py", "_leaks, '_TIMEOUT', 0.02"): "what they leak never ends",
+    ("tests/testing/test_peer.py", "_peer._TIMEOUT"): _SILENT,
+    ("tests/trio_/auth/test_authorization.py", "_LOCK_TIMEOUT"): _LOCKED,
+    ("tests/trio_/auth/test_authorization.py", "_LOGIN_TIMEOUT"): _SILENT,
+    ("tests/trio_/auth/test_fetch.py", "_TIMEOUT"): _SILENT,
+    ("tests/trio_/auth/test_loopback.py", "'_REQUEST_TIMEOUT', 0.05"): _SILENT,
+    ("tests/trio_/cli/oracle/test_live_judge.py", "_STALL_TIMEOUT"): _SILENT,
+    ("tests/trio_/host/test_approval_file.py", "_LOCK_TIMEOUT"): _LOCKED,
     ("tests/trio_/cancelling.py", "move_on_after"): "all who use it have a mock clock",
     ("tests/trio_/cli/oracle/test_bench_calls.py", "trio.sleep"): "the command has a mock clock",
     (
@@ -70,6 +91,14 @@ SHORT_WAITS = [
     "QUICK: Final = 0.1\nasync def test_it():\n    await trio.sleep(QUICK)",
     "async def test_it(late):\n    await trio.sleep(0.1 if late else 0)",
     "async def helper():\n    await trio.sleep(0.1)",
+    "async def test_it(runtime):\n    await pause(0.1)",
+    "async def test_it(runtime):\n    await pause(runtime, 0.1)",
+    "async def test_it(runtime):\n    await runtime.within(0.1, call)",
+    "def test_it():\n    threading.Event().wait(0.1)",
+    "def test_it(monkeypatch):\n    monkeypatch.setattr(module, '_TIMEOUT', 0.1)",
+    "def test_it(monkeypatch):\n    monkeypatch.setattr('package.module._STOP_GRACE', 4.9)",
+    "def test_it(monkeypatch, name):\n    monkeypatch.setattr(f'{name}.PING_INTERVAL', 0.1)",
+    "QUICK = 0.1\ndef test_it(monkeypatch):\n    monkeypatch.setattr(x, '_DEADLINE', QUICK)",
     # pytest-trio takes a clock from the arguments of a test only.
     (
         "pytestmark = pytest.mark.usefixtures('autojump_clock')\n"
@@ -89,6 +118,19 @@ SHORT_WAITS = [
     ),
 ]
 NO_SHORT_WAITS = [
+    "async def test_it(runtime):\n    await pause(runtime)",
+    "async def test_it(event):\n    event.wait(0.1)",
+    "def test_it(monkeypatch):\n    monkeypatch.setattr(module, '_TIMEOUT', PATIENCE)",
+    "def test_it(monkeypatch):\n    monkeypatch.setattr(module, '_TIMEOUT', 0)",
+    "def test_it(monkeypatch):\n    monkeypatch.setattr(module, '_MAX_TASKS', 2)",
+    (
+        "async def test_it(monkeypatch, autojump_clock):\n"
+        "    monkeypatch.setattr(module, '_TIMEOUT', 0.1)"
+    ),
+    (
+        "@pytest.mark.process\ndef test_it(monkeypatch):\n"
+        "    monkeypatch.setattr(module, '_TIMEOUT', 0.1)"
+    ),
     "async def test_it():\n    await trio.sleep(0)",
     "async def test_it():\n    with trio.fail_after(PATIENCE):\n        pass",
     "async def test_it():\n    while not ready():\n        await trio.sleep(0.01)",
@@ -157,6 +199,15 @@ def test_wait_with_a_patience_of_its_own_is_refused(wait: str) -> None:
     assert complaints(text.replace("_it()", "_it(autojump_clock)")) == []
     assert complaints(f"@pytest.mark.timeout(90)\n{text}") == []
     assert complaints(text, takes_longer=True) == []
+
+
+def test_patience_of_a_helper_is_refused_if_any_of_its_tests_has_the_usual_timeout() -> None:
+    helper = "async def helper():\n    with trio.fail_after(6):\n        pass\n"
+    slow = "@pytest.mark.slow\nasync def test_slow():\n    await helper()\n"
+    quick = "async def test_quick():\n    await helper()\n"
+    assert complaints(helper + slow) == []
+    [found] = complaints(helper + slow + quick)
+    assert found.startswith("has a patience of its own: ")
 
 
 @pytest.mark.parametrize(

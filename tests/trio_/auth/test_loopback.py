@@ -176,6 +176,7 @@ async def test_loopback_silent_connection_times_out(monkeypatch: pytest.MonkeyPa
     async with waiting() as (loopback, _):
         async with await connected(loopback) as stream:
             assert await stream.receive_some() == b""
+        monkeypatch.setattr(_loopback, "_REQUEST_TIMEOUT", PATIENCE)
         await response_to(loopback, GOOD)
 
 

@@ -390,7 +390,7 @@ async def kill_loop(kills: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> C
 
     async def call(host: Host) -> None:
         while True:
-            with trio.fail_after(30):
+            with trio.fail_after(PATIENCE):
                 try:
                     seconds = moments.choice([0.0, 0.002, 0.02])
                     await host.call("mcp__a__sleep", {"seconds": seconds})

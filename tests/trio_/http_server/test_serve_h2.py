@@ -482,7 +482,7 @@ def tool(name: str) -> str:
 
 
 async def run(*words: str) -> str:
-    with trio.fail_after(25):
+    with trio.fail_after(PATIENCE):
         done = await trio.run_process(words, capture_stdout=True, capture_stderr=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode()
