@@ -45,6 +45,7 @@ def test_run_fails_if_a_part_fails(statuses: list[int], status: int) -> None:
 def test_all_files_with_default_tests_are_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Each file is in one part, unless all its tests are left out by default."""
     parts: dict[int, Sequence[Path]] = {}
 
     def note(words: Sequence[str], number: int, files: Sequence[Path]) -> tuple[int, str]:

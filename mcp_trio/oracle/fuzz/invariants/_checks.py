@@ -181,8 +181,8 @@ class Checks:
             self._on_broken(f"the {declared.kind} {declared.name} is broken: {text}")
 
 
-class _Conversation:
-    """What the calls of one conversation have returned, and what was handed to its next ones.
+class _ConversationValues:
+    """Values that the calls of one conversation have returned, and those for its next calls.
 
     Attributes:
         values: by the name that an `after_call` provides.
@@ -209,7 +209,9 @@ class CaseChecks:
         self._after = checks.invariants.of_kind("after_call")
         self._invariants = checks.invariants.of_kind("invariant")
         # By the number of a session.
-        self._conversations: defaultdict[int, _Conversation] = defaultdict(_Conversation)
+        self._conversations: defaultdict[int, _ConversationValues] = defaultdict(
+            _ConversationValues
+        )
         # By the id of a `SentRequest`.
         self._handed: dict[int, dict[str, Any]] = {}
         self._sessions: dict[int, TargetSession] = {}  # the ones in which they were sent

@@ -104,7 +104,7 @@ class FixedEcho(Echo):
 async def test_process_that_outlives_its_input_is_told_of_unless_the_machine_is_slow(
     autojump_clock: Any, revision: str, is_slow: bool
 ) -> None:
-    """What isn't a fault in a revision is a note there, and has to be as true."""
+    """A revision in which it isn't a fault gets a note of it, which has to be as true."""
 
     class Outliving(MemorySession):
         async def disconnect(self) -> None:
