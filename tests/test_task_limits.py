@@ -185,7 +185,7 @@ def test_client_that_runs_a_task_is_polled_within_bounds(
 def test_polls_of_a_clients_task_end_with_the_call_or_its_connection(
     play: Play, ends: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The pause between two polls ends then: nobody wants the task, or can tell how it is."""
+    """The pause between two polls ends then: the task is neither wanted nor known any more."""
     requests: dict[str, Any] = {"elicitation": {"create": {}}}
     monkeypatch.setitem(wires.CAPABILITIES, "tasks", {"cancel": {}, "requests": requests})
     server = Server("asks")

@@ -253,7 +253,7 @@ def _sets_time(call: ast.Call) -> bool:
 
 
 def _is_new(method: ast.expr) -> bool:
-    """True for the method of an event that nobody else knows, such as `Event().wait`."""
+    """True for the method of an event made in the same expression, such as `Event().wait`."""
     return isinstance(method, ast.Attribute) and isinstance(method.value, ast.Call)
 
 

@@ -67,6 +67,7 @@ async def survive(attack: str, version: str) -> None:
     with BoundedMemory(32 * MIB):
         async with hostile.hostile_server(attack) as server:
             with trio.fail_after(PATIENCE):
+                outcome = ""
                 for timeout in timeouts_of(attack):
                     outcome = await call(server.url, attack, version, timeout)
                     if server.attacks or outcome == "done":
