@@ -144,7 +144,7 @@ def test_stored_contract_is_kept_by_the_same_server() -> None:
 
 def test_stored_report_of_fuzz_is_a_baseline_and_has_cases(tmp_path: Path) -> None:
     pytest.importorskip("hypothesis")
-    from mcp_trio.oracle.fuzz._report import read_cases
+    from mcp_trio.oracle.fuzz._stored_report import read_stored
     from mcp_trio.oracle.fuzz.causes._baseline import read_baseline
 
     first = read_baseline((STORED / "fuzz.json").read_bytes())
@@ -154,4 +154,6 @@ def test_stored_report_of_fuzz_is_a_baseline_and_has_cases(tmp_path: Path) -> No
     assert second.form == 2
     assert {cause.family for cause in second.causes} == {"RPC-7"}
     shutil.copy(STORED / "fuzz.json", tmp_path / "report.json")
-    assert [case[0][0] for case in read_cases(tmp_path)] == ["open", "open", "open"]
+    stored = read_stored(tmp_path)
+    assert [case[0][0] for case in stored.cases] == ["open", "open", "open"]
+    assert stored.kept == []

@@ -47,7 +47,8 @@ A place is an index into all things of one kind, modulo their number. Steps for 
                                         stdio each client has a server process of its own, so `on`
                                         does nothing
 
-Steps over HTTP: see `play._http_steps`. Steps of `--stress`: see `play._stress_steps`.
+Steps over HTTP: see `play._http_steps`. Steps of `--stress`: see `play._stress_steps`. What their
+words can be: see `_step_shapes`.
 """
 
 from __future__ import annotations
@@ -58,12 +59,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct, field
 
+from ._step_shapes import ON, CaseError, check_step
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mcp_core.trace import TraceHeader, TraceLine
 
     from ._fault import TargetFault
+    from ._step_shapes import Side
 
 __all__ = [
     "AFTER_CANCEL",
@@ -73,6 +77,7 @@ __all__ = [
     "Step",
     "avoided_name",
     "batch_members",
+    "check_case",
     "check_clients",
     "client_of",
     "decode_case",
@@ -92,9 +97,9 @@ AFTER_CANCEL: Final[Step] = ("request", "tools/list", {}, "int")
 # What a call is besides, in its step: one as a task, although its tool's entry doesn't allow it.
 UNSUPPORTED_TASK: Final = "unsupported task"
 
-ON: Final = "on"  # the name of a step that another client plays
 _SECOND: Final = 1
 _SHOWN: Final = 60  # characters of a step in a report
+_EXTRA: Final = 2  # the place of what a call is besides, among the words of its step
 
 
 class Outcome(Struct, kw_only=True):
@@ -137,21 +142,41 @@ def encode_case(case: Case) -> list[list[Any]]:
     return [[_encoded(each) for each in step] for step in case]
 
 
-def decode_case(value: Any) -> Case:
+def decode_case(value: Any, side: Side = "server") -> Case:
     """Return the case that `encode_case` has encoded.
 
+    Args:
+        value: any JSON value.
+        side: whom the case is for.
+
     Raises:
-        ValueError: it isn't a case, or a step is of a client that doesn't exist.
+        CaseError: it isn't a case; see `check_case`.
     """
     if not isinstance(value, list):
-        raise ValueError("a case is a list of steps")
+        raise CaseError("a case is a list of steps")
     case: Case = []
-    for each in value:
+    for place, each in enumerate(value):
         if not isinstance(each, list) or not each or not isinstance(each[0], str):
-            raise ValueError("a step is a list that begins with its name")
-        case.append((each[0], *(_decoded(part) for part in each[1:])))
-    check_clients(case)
+            raise CaseError(f"its step {place} is not a list that begins with the step's name")
+        case.append(_decoded(tuple(each), place))
+    check_case(case, side)
     return case
+
+
+def check_case(case: Sequence[Step], side: Side = "server") -> None:
+    """Check that each step of a case can be played. What is left without it can show nothing.
+
+    Raises:
+        CaseError: a step doesn't exist, has words of another shape, or is of a client that no step
+            before it opens. The message names the step's place and the cause.
+    """
+    for place, step in enumerate(case):
+        if not isinstance(step, tuple | list) or not step or not isinstance(step[0], str):
+            raise CaseError(f"its step {place} is not a step: one begins with its name")
+    if side == "server":
+        check_clients(case)
+    for place, step in enumerate(case):
+        check_step(own_step(step) if side == "server" else step, place, side)
 
 
 # -- Clients ---------------------------------------------------------------------------------------
@@ -182,7 +207,7 @@ def check_clients(case: Sequence[Step]) -> None:
     """Check that each client of a case exists: what is left without its steps can show nothing.
 
     Raises:
-        ValueError: a step has `on` without a client or a step, or is of a client that no step
+        CaseError: a step has `on` without a client or a step, or is of a client that no step
             before it opens.
     """
     has_second = False
@@ -191,16 +216,16 @@ def check_clients(case: Sequence[Step]) -> None:
             continue
         if step[1:2] != (_SECOND,) or isinstance(step[1], bool):
             shown = json.dumps(step[1] if len(step) > 1 else None)[:_SHOWN]
-            raise ValueError(
+            raise CaseError(
                 f"its step {place} is on client {shown}: a case has two clients, the first one"
                 f" without `on`, and {_SECOND}"
             )
         name = step[2] if len(step) > 2 else None
         if not isinstance(name, str) or name == ON:
-            raise ValueError(f"its step {place} has no step after `{ON} {_SECOND}`")
+            raise CaseError(f"its step {place} has no step after `{ON} {_SECOND}`")
         has_second = has_second or name == "open"
         if not has_second:
-            raise ValueError(
+            raise CaseError(
                 f"its step {place} is on client {_SECOND}, which does not exist: no step before it"
                 f" is `{ON} {_SECOND} open`"
             )
@@ -235,13 +260,27 @@ def _shown_part(part: Any) -> str:
 def _encoded(part: Any) -> Any:
     if isinstance(part, bytes):
         return {"base64": base64.b64encode(part).decode()}
-    return part
+    return list(part) if isinstance(part, tuple) else part
 
 
-def _decoded(part: Any) -> Any:
-    if isinstance(part, dict) and list(part) == ["base64"] and isinstance(part["base64"], str):
-        return base64.b64decode(part["base64"])
-    return part
+def _decoded(step: Step, place: int) -> Step:
+    """Return a step of JSON with bytes and tuples in place of objects and lists.
+
+    Only the word of `damage` is bytes: in the arguments of a call, an object with the one member
+    `base64` is an object.
+
+    Raises:
+        CaseError: the bytes aren't base64.
+    """
+    name, *words = own_step(step) or step
+    if name == "call" and len(words) > _EXTRA and isinstance(words[_EXTRA], list):
+        words[_EXTRA] = tuple(words[_EXTRA])
+    elif name == "damage" and words and isinstance(words[0], dict) and [*words[0]] == ["base64"]:
+        try:
+            words[0] = base64.b64decode(words[0]["base64"], validate=True)
+        except (ValueError, TypeError) as exc:
+            raise CaseError(f"its step {place}, damage, has no base64: {exc}") from None
+    return (*step[: len(step) - len(words) - 1], name, *words)
 
 
 def avoided_name(step: Step) -> tuple[str, str] | None:

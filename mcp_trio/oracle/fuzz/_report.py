@@ -18,17 +18,16 @@ from msgspec.structs import replace
 from mcp_core import escape_text
 from mcp_core.drivers import launch_secrets
 from mcp_core.trace import ROWS, RecordedFinding, Redactor, TraceEncoder, TraceLine
-from mcp_trio._files import read_regular_file, replace_output
+from mcp_trio._files import replace_output
 from mcp_trio.oracle._junit import attribute, junit_case, junit_suite, row_name
 
-from ._case import Case, decode_case, encode_case, shown_case
+from ._case import encode_case, shown_case
 from .campaign._unseen_rows import rows_of_run
 from .causes._baseline import REPORT_FORMAT, cause_document
 from .causes._cause import possible_causes
-from .invariants._stored import needed_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Iterator
 
     from ._probe import Offers
     from .campaign._campaign import Campaign
@@ -46,8 +45,6 @@ __all__ = [
     "hidden_header",
     "hidden_variable",
     "junit_report",
-    "read_cases",
-    "read_kept",
     "report_document",
     "write_findings",
 ]
@@ -55,7 +52,6 @@ __all__ = [
 REPORT: Final = "report.json"
 TESTS: Final = "test_findings.py"
 TRACE_LIMIT: Final = 16 * 1024 * 1024  # bytes
-_MAX_REPORT: Final = 64 * 1024 * 1024  # bytes; a finding has some KiB
 _NAME: Final = re.compile(r"[^A-Za-z0-9]+")
 _PREFIX: Final = "MCP_FUZZ_"  # how the tests' variables begin if the user hasn't named them
 
@@ -517,65 +513,3 @@ def _junit_suite(target: Any, cases: list[str], failed: int, error: str) -> str:
         _redactor_for(target).hide_known(error),
         wanted="the run is complete",
     )
-
-
-def read_cases(
-    folder: Path, notes: list[str] | None = None, known: Collection[str] = ()
-) -> list[Case]:
-    """Return the cases of the last report in a folder, or none if there is no readable report.
-
-    A new run plays them first, which shows which faults are repaired. Cases that a cancelled run
-    hasn't played come last.
-
-    Args:
-        folder: the folder.
-        notes: gets a note for each case that cannot be played.
-        known: the names that the author's file declares. Cases that need others aren't returned.
-    """
-    stored = _read_stored(folder, notes)
-    return [case for _, needs, case in stored if needs.issubset(known)]
-
-
-def read_kept(folder: Path, known: Collection[str] = ()) -> list[dict[str, Any]]:
-    """Return what `read_cases` leaves out, as the next report keeps it."""
-    return [
-        {
-            "kind": "invariant" if invariant else "row",
-            "row": invariant,
-            "needs": sorted(needs),
-            "steps": encode_case(case),
-        }
-        for invariant, needs, case in _read_stored(folder)
-        if not needs.issubset(known)
-    ]
-
-
-def _read_stored(
-    folder: Path, notes: list[str] | None = None
-) -> list[tuple[str, frozenset[str], Case]]:
-    """Return a report's cases: the invariant that each breaks or "", the names it needs, itself."""
-    try:
-        data, _ = read_regular_file(folder / REPORT, max_size=_MAX_REPORT)
-        document = json.loads(data)
-        found = [*document["findings"], *document.get("kept", ())]
-        found += [{"steps": each} for each in document.get("unplayed", ())]
-        stored = [
-            (
-                str(each.get("row", "")) if each.get("kind") == "invariant" else "",
-                each["steps"],
-                frozenset(map(str, each.get("needs", ()))),
-            )
-            for each in found
-        ]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return []
-    cases = []
-    for place, (invariant, steps, needs) in enumerate(stored):
-        try:
-            case = decode_case(steps)
-        except ValueError as exc:
-            if notes is not None:
-                notes.append(f"case {place} of the last report is not played: {exc}")
-            continue
-        cases.append((invariant, needs | needed_names(case, invariant), case))
-    return cases

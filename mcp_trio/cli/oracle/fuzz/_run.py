@@ -107,20 +107,26 @@ async def run_shown(campaign: Campaign, display: Display, folder: Path) -> None:
     """Run a campaign and show its progress. The findings in `folder` are played first.
 
     Raises:
-        CliError: nothing can be written to the folder.
+        CliError: nothing can be written to the folder, or its last report cannot be read.
     """
-    from mcp_trio.oracle.fuzz._report import check_folder, read_cases, read_kept
+    from mcp_trio.oracle.fuzz._report import REPORT, check_folder
+    from mcp_trio.oracle.fuzz._stored_report import read_stored
 
+    known = () if campaign.checks is None else campaign.checks.invariants.known
     try:
         check_folder(folder)
+        stored = read_stored(folder, campaign.side, known=known, lacks=campaign.lacks)
     except OSError as exc:
         raise CliError(f"{exc.filename}: {exc.strerror}", MISUSE) from exc
-    known = () if campaign.checks is None else campaign.checks.invariants.known
-    campaign.keep(read_kept(folder, known))
+    except ValueError as exc:
+        cure = "repair or remove it, or give another folder with --output"
+        raise CliError(f"{folder / REPORT}: {exc}; {cure}", MISUSE) from exc
+    campaign.kept = stored.kept
+    campaign.notes += stored.notes
     async with open_quiet_nursery() as nursery:
         nursery.start_soon(display.run, campaign)
         try:
-            await campaign.run(read_cases(folder, campaign.notes, known))
+            await campaign.run(stored.cases)
         except Exception as exc:  # noqa: BLE001 - raised by `status_of`, once the files are written
             campaign.failure = exc
 

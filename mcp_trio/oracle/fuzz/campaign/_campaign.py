@@ -155,7 +155,7 @@ class Campaign:
         failure: an error of the fuzzer itself that has ended the run, or None.
         interrupted: how a signal has ended the run, as a clause, or "".
         checks: the author's own functions; None without any.
-        kept: findings of an earlier report that need functions which this run doesn't have.
+        kept: findings of an earlier report that this run cannot play, as the next report has them.
     """
 
     side: Literal["client", "server"] = "server"
@@ -178,7 +178,7 @@ class Campaign:
         self.checks = checks
         if checks is not None:
             checks.schemas.learn(choices.offers.tools)
-        self.kept: list[dict[str, Any]] = []
+        self.kept: list[Any] = []
         self.unplayed: list[Case] = []
         self.repaired = 0
         self.unconfirmed: Counter[str] = Counter()
@@ -265,10 +265,12 @@ class Campaign:
         self._scope.deadline = self._end_of_drawing() + self._examination
         if self._budget is not None:
             self._budget.deadline = self._scope.deadline - CONFIRMED_PART * self._examination
-        self.unplayed = [self._allowed_part(case) for case in stored if self._is_spoken(case)]
+        parts = [(case, self._allowed_part(case)) for case in stored if self._is_spoken(case)]
+        self.unplayed = [part for case, part in parts if len(part) == len(case)]
+        cut = [part for case, part in parts if len(part) < len(case)]
         try:
             with self._scope:
-                await self._play_and_examine()
+                await self._play_and_examine(cut)
         finally:
             self._end_examinations()
             self._ended = trio.current_time()
@@ -279,12 +281,12 @@ class Campaign:
             for note in () if self.checks is None else self.checks.notes(self.seconds):
                 self._add_note(note)
 
-    async def _play_and_examine(self) -> None:
+    async def _play_and_examine(self, cut: list[Case]) -> None:
         async with open_quiet_nursery(wait=True) as nursery:
             if self._is_beside:
                 self._start_workers(nursery)
             with self._lanes:
-                await self._play_cases()
+                await self._play_cases(cut)
             self._drawn = trio.current_time()
             self._wake()
             if not self._is_beside:
@@ -304,8 +306,11 @@ class Campaign:
             self.is_lost = True
             self._scope.cancel()
 
-    async def _play_cases(self) -> None:
+    async def _play_cases(self, cut: list[Case]) -> None:
+        """Play the stored cases, then what is left of those that were cut, then drawn ones."""
         await self._run_lanes(partial(self._play_stored, iter(list(self.unplayed))))
+        if cut:
+            await self._run_lanes(partial(self._play_stored, iter(cut), is_whole=False))
         if self._source is None or self._is_over():
             return
         cases = self._options.cases
@@ -320,11 +325,12 @@ class Campaign:
             for _ in range(self._options.lanes):
                 nursery.start_soon(self._watch, lane)
 
-    async def _play_stored(self, stored: Iterator[Case]) -> None:
+    async def _play_stored(self, stored: Iterator[Case], *, is_whole: bool = True) -> None:
         for case in stored:
             if self.is_lost or self.is_away or self._is_time_over():
                 return
-            self.repaired += not (await self._play_one(case)).faults
+            outcome = await self._play_one(case)
+            self.repaired += is_whole and not outcome.faults
             self.unplayed = [each for each in self.unplayed if each is not case]
             await self._pause()
 
@@ -343,13 +349,22 @@ class Campaign:
 
         Those steps aren't played, so they must not be in the tests that are written either.
         """
-        found = [step for step in case if self._guard.allows_step(step)]
-        if len(found) < len(case):
-            self._add_note(
-                "steps of the last report are left out: they may call tools that are not"
-                " allowed, or read resources that are not listed"
+        return without_orphans([step for step in case if self._guard.allows_step(step)])
+
+    def lacks(self, case: Case) -> str:
+        """Return why this run can't play a whole stored case, as a clause; empty if it can.
+
+        Without a whole play nobody knows whether its fault is repaired.
+        """
+        for step in map(own_step, case):
+            if step[0] == "open" and not self._speaks(step[1]):
+                return f"the {self.side} does not speak {step[1]}, or --era leaves it out"
+        if len(self._allowed_part(case)) < len(case):
+            return (
+                "its steps may call tools that are not allowed, or read resources that are not"
+                " listed; allow them with --allow-tool NAME, or remove the finding from the report"
             )
-        return without_orphans(found)
+        return ""
 
     def _is_over(self) -> bool:
         options = self._options
@@ -653,10 +668,10 @@ class Campaign:
 
     def _is_spoken(self, case: Case) -> bool:
         """Return False if a case opens a revision without a handshake that the target lacks."""
-        return all(
-            step[0] != "open" or dialect_of(step[1]).stateful or step[1] in self._choices.revisions
-            for step in map(own_step, case)
-        )
+        return all(step[0] != "open" or self._speaks(step[1]) for step in map(own_step, case))
+
+    def _speaks(self, revision: str) -> bool:
+        return dialect_of(revision).stateful or revision in self._choices.revisions
 
     @property
     def unjudged(self) -> str:
@@ -697,17 +712,6 @@ class Campaign:
     def broken(self) -> str:
         """Which of the author's functions are broken, and why; empty if none is."""
         return "" if self.checks is None else self.checks.failure
-
-    def keep(self, findings: list[dict[str, Any]]) -> None:
-        """Keep findings of an earlier report that this run cannot play, and say so."""
-        self.kept = findings
-        names = sorted({name for each in findings for name in each["needs"]})
-        if findings:
-            count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
-            self._add_note(
-                f"{count} of the last report cannot be played, and stay in this one: --invariants"
-                f" FILE is needed, with {', '.join(names)}"
-            )
 
     # -- For displays ------------------------------------------------------------------------------
 

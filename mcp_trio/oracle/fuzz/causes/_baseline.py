@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from mcp_trio.oracle.fuzz._fault import TargetFault
+    from mcp_trio.oracle.fuzz._step_shapes import Side
 
 __all__ = [
     "NO_BASELINE",
@@ -31,6 +32,8 @@ __all__ = [
     "Baseline",
     "IgnoredRow",
     "cause_document",
+    "check_version",
+    "decode_report",
     "parse_ignored_row",
     "read_baseline",
     "read_ignored_rows",
@@ -54,7 +57,7 @@ class Baseline(Struct, frozen=True, kw_only=True):
 
     form: int = 0
     target: str = ""
-    side: Literal["client", "server"] = "server"
+    side: Side = "server"
     causes: frozenset[Cause] = frozenset()
     methods: frozenset[tuple[str, str]] = frozenset()
 
@@ -154,6 +157,44 @@ def cause_document(cause: Cause) -> dict[str, str]:
     return {"family": cause.family, "shape": cause.shape, "scope": cause.scope}
 
 
+def check_version(version: Any, other_cure: str) -> int:
+    """Return a report's version.
+
+    Args:
+        version: the member of the report.
+        other_cure: what else can be done than to update this package.
+
+    Raises:
+        ValueError: it isn't a version, or is a newer one.
+    """
+    if type(version) is not int or version < 1:
+        raise ValueError(f"its version is {json.dumps(version)[:20]}, not a number")
+    if version > REPORT_FORMAT:
+        raise ValueError(
+            f"it is of version {version}, and this mcp-trio reads up to {REPORT_FORMAT}: update"
+            f" mcp-trio, or {other_cure}"
+        )
+    return version
+
+
+def decode_report(data: bytes) -> Any:
+    """Return the JSON value of a report's file.
+
+    Raises:
+        ValueError: it isn't JSON.
+    """
+    try:
+        return json.loads(data.decode())
+    except UnicodeDecodeError as exc:
+        raise ValueError(f"it is not UTF-8 text: byte {exc.start} is wrong") from exc
+    except json.JSONDecodeError as exc:
+        is_cut = exc.pos >= len(exc.doc.rstrip()) or exc.msg.startswith("Unterminated")
+        what = "it is cut off" if is_cut else "it is not JSON"
+        raise ValueError(f"{what}: {exc.msg} in line {exc.lineno}") from exc
+    except RecursionError as exc:
+        raise ValueError("it is nested too deeply") from exc
+
+
 def read_baseline(data: bytes) -> Baseline:
     """Return the findings of a report.
 
@@ -163,34 +204,18 @@ def read_baseline(data: bytes) -> Baseline:
     Raises:
         ValueError: it isn't a whole report, or is of a newer version.
     """
-    try:
-        document = json.loads(data.decode())
-    except UnicodeDecodeError as exc:
-        raise ValueError(f"it is not UTF-8 text: byte {exc.start} is wrong") from exc
-    except json.JSONDecodeError as exc:
-        is_cut = exc.pos >= len(exc.doc.rstrip()) or exc.msg.startswith("Unterminated")
-        what = "it is cut off" if is_cut else "it is not JSON"
-        raise ValueError(f"{what}: {exc.msg} in line {exc.lineno}") from exc
-    except RecursionError as exc:
-        raise ValueError("it is nested too deeply") from exc
+    document = decode_report(data)
     if not isinstance(document, dict) or "seed" not in document or "trace" in document:
         raise ValueError("it is not a report of `mcp-trio fuzz`: give the report.json of a run")
-    form = document.get("version", 1)
-    if type(form) is not int or form < 1:
-        raise ValueError(f"its version is {json.dumps(form)[:20]}, not a number")
-    if form > REPORT_FORMAT:
-        raise ValueError(
-            f"it is of version {form}, and this mcp-trio reads up to {REPORT_FORMAT}: update"
-            " mcp-trio, or write a new baseline"
-        )
-    side: Literal["client", "server"] = "client" if "client" in document else "server"
+    form = check_version(document.get("version", 1), "write a new baseline")
+    side: Side = "client" if "client" in document else "server"
     findings = _list(document, "findings")
     is_first = form == 1
     return Baseline(
         form=form,
         target=str(document.get(side, "")),
         side=side,
-        causes=frozenset() if is_first else frozenset(_causes(document, findings)),
+        causes=frozenset() if is_first else frozenset(_causes(document, findings, side)),
         methods=frozenset(_methods(findings) if is_first else _pairs(document, "known_methods")),
     )
 
@@ -204,12 +229,12 @@ def _methods(findings: list[Any]) -> Iterator[tuple[str, str]]:
             yield row, str(method)
 
 
-def _causes(document: dict[str, Any], findings: list[Any]) -> Iterator[Cause]:
+def _causes(document: dict[str, Any], findings: list[Any], side: Side) -> Iterator[Cause]:
     """Yield the causes of the findings, and those that the run's own baseline held."""
     for place, each in enumerate(findings):
         where = f"findings[{place}]"
         cause = _cause(each.get("cause") if isinstance(each, dict) else each, f"{where}.cause")
-        _check_steps(each.get("steps", []), where)
+        _check_steps(each.get("steps", []), where, side)
         if each.get("cause_is_unclear") is not True:
             yield cause
         for at, other in enumerate(_list(each, "further_causes", where)):
@@ -223,9 +248,9 @@ def _causes(document: dict[str, Any], findings: list[Any]) -> Iterator[Cause]:
         yield _cause(each, f"known[{place}]")
 
 
-def _check_steps(steps: Any, where: str) -> None:
+def _check_steps(steps: Any, where: str, side: Side) -> None:
     try:
-        decode_case(steps)
+        decode_case(steps, side)
     except ValueError as exc:
         raise ValueError(f"it was edited: {where}.steps is no case: {exc}") from exc
 

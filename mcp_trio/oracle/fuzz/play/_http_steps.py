@@ -81,8 +81,8 @@ async def _head(play: Play, what: str, method: str, params: Any = "absent") -> N
     request = session.add_request(message, is_plain=False)
     request.is_owed = False
     session.last_sent = method
-    body = json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
-    await session.post(body, message, headers)
+    body = json.dumps(message, separators=(",", ":"), ensure_ascii=False)
+    await session.post(body.encode("utf-8", "surrogatepass"), message, headers)
     await wait_until(play, lambda: request.answer is not None)
     if name == b"origin" and value and request.answer and "result" in request.answer:
         session.add_fault(

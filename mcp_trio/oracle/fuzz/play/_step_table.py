@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_trio.oracle.fuzz._case import ON
-
 from ._ending import ENDING_STEPS
-from ._http_steps import HTTP_STEPS
 from ._opening import open_conversation
 from ._reaction_steps import REACTION_STEPS
 from ._request_steps import REQUEST_STEPS
@@ -17,7 +14,7 @@ from ._unanswered import wait_for_all
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["STEPS", "STEP_NAMES"]
+__all__ = ["STEPS"]
 
 # The steps for every transport. A session has further ones for its own.
 STEPS: Final[Mapping[str, Any]] = {
@@ -28,4 +25,3 @@ STEPS: Final[Mapping[str, Any]] = {
     **ENDING_STEPS,
     **STRESS_STEPS,
 }
-STEP_NAMES: Final = frozenset((*STEPS, *HTTP_STEPS, ON))

@@ -19,7 +19,6 @@ from mcp_trio.oracle.fuzz._probe import Offers
 from mcp_trio.oracle.fuzz._report import (
     FromEnvironment,
     junit_report,
-    read_cases,
     report_document,
     write_findings,
 )
@@ -144,29 +143,6 @@ def test_report_has_run_findings_and_opportunities() -> None:
         "steps": [["open", OLD, "whole", "all"], ["request", "ping", {}, "int", "whole"]],
     }
     assert (advice["verdict"], advice["level"]) == ("inconclusive", "reading")
-
-
-def test_cases_of_the_report_are_read_back(tmp_path: Path) -> None:
-    written(tmp_path, found(SOLID), found(CRASH, BYTES), found(ODD))
-    assert read_cases(tmp_path) == [PING, BYTES, PING]
-
-
-def test_cases_that_a_cancelled_run_has_not_played_are_read_back(tmp_path: Path) -> None:
-    campaign = run_with(found(SOLID))
-    campaign.unplayed.append(BYTES)
-    write_findings(tmp_path, campaign, report_document(campaign, OFFERS, 7))
-    assert read_cases(tmp_path) == [PING, BYTES]
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "[", "[]", "{}", '{"findings": 1}', '{"findings": [{}]}', '{"findings": [{"steps": 1}]}',
-     '{"findings": [], "unplayed": [1]}', '{"findings": [], "unplayed": 1}', "[" * 100_000],
-)  # fmt: skip
-def test_folder_with_another_report_has_no_cases(tmp_path: Path, text: str) -> None:
-    assert read_cases(tmp_path) == []
-    (tmp_path / "report.json").write_text(text)
-    assert read_cases(tmp_path) == []
 
 
 # -- Traces ----------------------------------------------------------------------------------------

@@ -148,12 +148,12 @@ def test_stored_finding_needs_its_file_and_stays_without_it(broken: test_fuzz.Fu
         run = broken("--cases", "1")
         assert run.status == 0
         assert (
-            "note: 1 finding of the last report cannot be played, and stay in this one:"
-            f" --invariants FILE is needed, with {NAME}, note_id" in run.err
+            f"({NAME}) of the last report cannot be played, and stays in this one: --invariants"
+            f" FILE is needed, with {NAME}, note_id" in run.err
         )
         assert "show no fault any more" not in run.out
         (kept,) = broken.report["kept"]
-        assert (kept["row"], kept["needs"]) == (NAME, [NAME, "note_id"])
+        assert (kept["row"], kept["kind"], kept["plays"]) == (NAME, "invariant", 3)
     run = broken(*words)
     assert run.status == 1
     assert broken.rows == [NAME]

@@ -30,7 +30,7 @@ def test_cases_of_one_seed_are_the_same() -> None:
 
 def test_cases_can_be_stored_as_json() -> None:
     for case in drawn(3, http=True):
-        assert decode_case(json.loads(json.dumps(encode_case(case)))) == case
+        assert decode_case(json.loads(json.dumps(encode_case(case))), "client") == case
 
 
 def test_first_cases_are_correct_servers_and_single_steps() -> None:

@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from mcp_core import ALL
-from mcp_trio.oracle.fuzz._case import Case, check_clients, client_of, encode_case, own_step
+from mcp_trio.oracle.fuzz._case import Case, check_case, client_of, encode_case, own_step
 from mcp_trio.oracle.fuzz._damage import has_damage
 from mcp_trio.oracle.fuzz._probe import Offers, may_call_by_hint
 from mcp_trio.oracle.fuzz.draw._cases import OPENINGS, CaseSource
 from mcp_trio.oracle.fuzz.draw._choices import CaseChoices, _text_arguments
 from mcp_trio.oracle.fuzz.draw._damaging import _is_doubtful
 from mcp_trio.oracle.fuzz.draw._second_client import MARKS
-from mcp_trio.oracle.fuzz.play._step_table import STEP_NAMES
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 
@@ -174,8 +173,7 @@ def test_cases_over_http_have_a_second_client_now_and_then() -> None:
     second = [case for case in found if any(map(client_of, case))]
     assert 0.1 < len(second) / len(found) < 0.4
     for case in second:
-        check_clients(case)
-        assert {own_step(step)[0] for step in case} <= STEP_NAMES
+        check_case(case)
     assert {case[0][1] for case in second} == set(ALL)
     assert not any(client_of(step) for case in drawn(9, 100) for step in case)
 

@@ -20,7 +20,6 @@ from mcp_trio.oracle.fuzz._case import (
     without_orphans,
 )
 from mcp_trio.oracle.fuzz._fault import TargetFault
-from mcp_trio.oracle.fuzz._report import read_cases
 from mcp_trio.oracle.fuzz.campaign._examination import joined
 from mcp_trio.oracle.fuzz.campaign._shrink import ShrinkBudget, shrink
 from mcp_trio.oracle.fuzz.causes._cause import possible_causes, smallest_cause
@@ -32,7 +31,6 @@ from tests.trio_.oracle.fuzz.memory_target import OLD, MemoryTarget, answers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from mcp_trio.oracle.fuzz._case import Case, Step
 
@@ -71,24 +69,12 @@ def test_second_client_that_does_not_exist_is_an_error(case: Case, says: str) ->
         decode_case(json.loads(json.dumps(encode_case(case))))
 
 
-@pytest.mark.parametrize(("case", "says"), NO_CASES[:3])
+@pytest.mark.parametrize(("case", "says"), NO_CASES)
 def test_written_test_of_a_second_client_that_does_not_exist_is_an_error(
     case: Case, says: str
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(says)):
         find_faults("http://127.0.0.1:1/mcp", case)
-
-
-def test_report_is_played_without_the_case_whose_second_client_does_not_exist(
-    tmp_path: Path,
-) -> None:
-    cases = [[OPEN, PING], [OPEN, PING_SECOND], [*TWO, PING_SECOND]]
-    document = {"version": 3, "findings": [{"steps": encode_case(each)} for each in cases]}
-    (tmp_path / "report.json").write_text(json.dumps(document))
-    notes: list[str] = []
-    assert read_cases(tmp_path, notes) == [cases[0], cases[2]]
-    (note,) = notes
-    assert note.startswith("case 1 of the last report is not played: its step 1 is on client 1,")
 
 
 @pytest.mark.parametrize(
