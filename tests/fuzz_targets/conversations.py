@@ -337,7 +337,9 @@ class HttpConversation(ProcessConversation):
         if self.revision == "2026-07-28" or (
             message.get("method") != "initialize" and self.revision in ("2025-06-18", "2025-11-25")
         ):
-            headers["mcp-protocol-version"] = self.revision
+            meta = message.get("params", {}).get("_meta")
+            named = meta.get(META + "protocolVersion") if isinstance(meta, dict) else None
+            headers["mcp-protocol-version"] = named or self.revision
         if self.revision == "2026-07-28" and "method" in message:
             headers["mcp-method"] = message["method"]
             if message["method"] in NAMES:

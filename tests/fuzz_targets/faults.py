@@ -140,7 +140,6 @@ FAULTS: Final[dict[str, Fault]] = {
         "A request that names a version which doesn't exist is served.",
         ("VER-1",),
         revisions=span("2026-07-28"),
-        transports=("stdio",),
     ),
     "serves-wrong-arguments": Fault(
         "The arguments of tools are not compared with their schemas.",

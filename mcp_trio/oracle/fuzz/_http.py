@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, Final
 import h11
 import trio
 
-from mcp_core import ConnectFailed, escape_text
+from mcp_core import ALL, ConnectFailed, escape_text
 from mcp_core.drivers import launch_secrets
 from mcp_core.http import Body, End, Head, RequestHead, message_headers, param_headers
 from mcp_core.trace import ConversationNumbers, HttpChannel, Redactor, TraceLine
 from mcp_core.urls import Url, is_local_host
 from mcp_trio.http_client._connector import Connector
 
-from ._revisions import dialect_of
+from ._revisions import META, dialect_of
 from ._sent_request import LOST
 from ._session import MESSAGE_LIMIT, PART_INTERVAL, TargetSession
 from ._shared_trace import new_header
@@ -347,7 +347,7 @@ class HttpSession(TargetSession):
             headers.append((b"mcp-session-id", self.session_id))
         # Servers of revisions that don't have this header ignore it.
         if method != "initialize" and self.revision:
-            headers.append((b"mcp-protocol-version", self.revision.encode()))
+            headers.append((b"mcp-protocol-version", self._version_of(message).encode()))
         if dialect_of(self.revision).http.mirrored_headers and message is not None:
             params = message.get("params")
             name = params.get("name") if isinstance(params, dict) else None
@@ -355,6 +355,21 @@ class HttpSession(TargetSession):
             mirrored = self.target.mirrored.get(str(name)) if is_call else None
             headers += message_headers(message, mirrored)
         return headers
+
+    def _version_of(self, message: Mapping[str, Any] | None) -> str:
+        """Return the version for a message's header: the one in its `_meta`, if it has another one.
+
+        Else the server would have to refuse the message for its header, whatever its version. A
+        revision with a handshake isn't named: it would be another request, one without a session.
+        """
+        params = message.get("params") if message is not None else None
+        meta = params.get("_meta") if isinstance(params, dict) else None
+        named = meta.get(META + "protocolVersion") if isinstance(meta, dict) else None
+        if dialect_of(self.revision).stateful or not isinstance(named, str):
+            return self.revision
+        is_value = named.isascii() and named.isprintable() and named == named.strip() != ""
+        has_handshake = named in ALL and dialect_of(named).stateful
+        return named if is_value and not has_handshake else self.revision
 
     async def send_text(self, text: str, message: Mapping[str, Any]) -> None:
         """POST one message."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import trio
 
 from mcp_core.trace import TraceLine, read_trace
@@ -12,8 +14,8 @@ from mcp_trio.oracle.fuzz._http import UrlTarget
 from mcp_trio.oracle.fuzz.play._player import Player, play_case
 from mcp_trio.recording._open import open_recorder
 
-from .memory_http import HttpResponse, MemoryHttpServer, response_to
-from .memory_target import OLD
+from .memory_http import HttpResponse, MemoryHttpServer, played_over_http, response_to
+from .memory_target import META, NEW, OLD
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,3 +128,65 @@ async def test_request_is_posted_before_its_cancellation(autojump_clock: Any) ->
         nursery.cancel_scope.cancel()
     methods = [each.get("method") for each in server.received]
     assert methods.index("tools/call") < methods.index("notifications/cancelled")
+
+
+# -- The version of a request ----------------------------------------------------------------------
+
+VERSION = META + "protocolVersion"
+
+
+async def headers_of(revision: str, step: tuple[Any, ...]) -> list[str | None]:
+    """Return the version in the header of each request for the tools."""
+    case: Case = [("open", revision, "whole", "all"), step, ("wait",)]
+    outcome, _ = await played_over_http(response_to, case)
+    sent = [each for each in outcome.lines if each.sender == "client" and each.http is not None]
+    return [
+        dict(each.http.headers).get("mcp-protocol-version")
+        for each in sent
+        if each.http is not None and "tools/list" in str(each.raw)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("named", "header"),
+    [
+        *(("1999-12-31", "1999-12-31"), ("latest", "latest"), ("2199-01-01", "2199-01-01")),
+        # A revision with a handshake would need a session. Others aren't values of a header.
+        *((OLD, NEW), (NEW, NEW), ("", NEW), (7, NEW), (None, NEW)),
+        *(("caf\xe9", NEW), (" a", NEW), ("a\nb", NEW)),
+    ],
+)
+async def test_header_names_the_version_of_its_message(
+    autojump_clock: Any, named: Any, header: str
+) -> None:
+    step = ("request", "tools/list", {"_meta": {VERSION: named}}, "int", "absent")
+    assert await headers_of(NEW, step) == [header]
+
+
+async def test_header_of_a_session_names_the_version_of_its_handshake(autojump_clock: Any) -> None:
+    step = ("request", "tools/list", {"_meta": {VERSION: "1999-12-31"}}, "int")
+    assert await headers_of(OLD, step) == [OLD]
+
+
+async def test_head_with_another_version_differs_from_its_message(autojump_clock: Any) -> None:
+    assert await headers_of(NEW, ("head", "version", "tools/list", {})) == ["1999-12-31"]
+
+
+async def test_request_of_an_unknown_version_that_is_served_is_found(autojump_clock: Any) -> None:
+    """With another version in the header, a server must refuse it for that: nothing was judged."""
+
+    def respond(message: Any) -> HttpResponse:
+        if message.get("method") != "tools/list":
+            return response_to(message)
+        result = {"resultType": "complete", "tools": [], "ttlMs": 0, "cacheScope": "private"}
+        body = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+        return HttpResponse(body=json.dumps(body).encode())
+
+    case: Case = [
+        ("open", NEW, "whole", "all"),
+        ("request", "tools/list", {}, "int", "old"),
+        ("wait",),
+    ]
+    outcome, _ = await played_over_http(respond, case)
+    found = {each.row: each.is_certain for each in outcome.faults}
+    assert (found.get("VER-1"), found.get("SHM-4")) == (True, True)
