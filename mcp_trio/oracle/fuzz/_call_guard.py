@@ -82,6 +82,12 @@ class CallGuard:
         """Return True if a message may be sent that was encoded here."""
         return not _is_call(message) or self._may_call(message)
 
+    def names_allowed_tool(self, request: Mapping[str, Any]) -> bool:
+        """Return True if a call is of a tool that may be called, and not of an invented one."""
+        params = request.get("params")
+        name = params.get("name") if isinstance(params, dict) else None
+        return isinstance(name, str) and name in self._allowed
+
     def allows_data(self, data: bytes) -> bool:
         """Return True if bytes may be sent, however lenient the server is."""
         if not calls_in(data):

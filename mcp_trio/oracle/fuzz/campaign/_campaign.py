@@ -147,7 +147,7 @@ class Campaign:
         cases: how many cases were played.
         reconnects: how many further conversations cases have begun.
         messages: how many messages of the target were judged.
-        calls: how many calls of tools were answered.
+        calls: how many calls of tools that may be called were answered.
         notes: strange things that aren't faults.
         slow: how often each tool didn't answer in time.
         is_away: the run ended because the server at the URL stopped answering.
@@ -672,6 +672,11 @@ class Campaign:
 
     def _speaks(self, revision: str) -> bool:
         return dialect_of(revision).stateful or revision in self._choices.revisions
+
+    @property
+    def calls_tools(self) -> bool:
+        """True if at least one tool of the server may be called."""
+        return bool(self._choices.names)
 
     @property
     def unjudged(self) -> str:

@@ -9,7 +9,8 @@ The reasons are tried in this order, and the first one that holds is given:
 4. *author*: what the row is about is in the author's hands, such as the server's authorization.
 5. *capability*: the target doesn't declare what the row's methods need.
 6. *tools*: no tool may be called, and the row is about calls.
-7. *target*: only the target can begin it, such as a notification, and it hasn't.
+7. *target*: only the target can begin it, such as a notification, and it hasn't; or the row is
+   about what only some targets have, such as a second page.
 8. *not drawn*: no case of the run has led to it.
 """
 
@@ -64,6 +65,17 @@ _OF_TARGETS: Final[Mapping[str, str]] = {
     "SAMP": "no tool has asked the client's model",
     "ROOT": "no tool has asked for roots",
 }
+# Rows about what only some targets have. Every run asks for it, so another seed brings no more.
+_ROWS_OF_TARGETS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("META-2", "META-3", "META-13", "META-15"), "no message has had such a `_meta`"
+    ),
+    **dict.fromkeys(("MRTR-2", "MRTR-3", "MRTR-4", "MRTR-5"), "no result has required input"),
+    "PAGE-1": "no list has a second page",
+    **dict.fromkeys(("SHL-6", "SHL-16", "SHL-19"), "no event has an id"),
+    "SHL-21": "no response has had a session id",
+    "TOOL-26": "no result has had an embedded resource",
+}
 # Families of rows that only a call can bring.
 _OF_CALLS: Final = ("TOOL", "CONT", "PROG", "TSK", "TX", "MRTR", "ELIC", "SAMP", "ROOT", "CXL")
 _TASKS: Final = ("TSK", "TX")
@@ -92,6 +104,7 @@ class TargetView(NamedTuple):
         revisions: those it speaks.
         capabilities: what a server declares, by revision.
         calls_tools: at least one tool may be called.
+        lists_tools: a server has at least one tool.
     """
 
     side: Literal["client", "server"]
@@ -99,6 +112,7 @@ class TargetView(NamedTuple):
     revisions: Sequence[str]
     capabilities: Mapping[str, Mapping[str, Any]]
     calls_tools: bool
+    lists_tools: bool = True
 
 
 def judged_side_rows(side: Literal["client", "server"]) -> list[str]:
@@ -136,7 +150,8 @@ def rows_of_run(campaign: Campaign, offers: Offers) -> list[UnseenRow]:
         transport=getattr(target, "way", target.kind),
         revisions=offers.revisions,
         capabilities=getattr(offers, "capabilities", {}),
-        calls_tools=campaign.calls > 0,
+        calls_tools=campaign.calls_tools,
+        lists_tools=bool(offers.tools),
     )
     return unseen_rows(campaign.opportunities, view)
 
@@ -165,9 +180,12 @@ def _reason(
         if lacking:
             return "capability", f"the server doesn't declare {lacking}"
         if not target.calls_tools and family in _OF_CALLS:
+            if not target.lists_tools:
+                return "target", "the server lists no tool"
             return "tools", "no tool may be called: --allow-tool NAME or --allow-all"
-        if family in _OF_TARGETS:
-            return "target", _OF_TARGETS[family]
+        why = _ROWS_OF_TARGETS.get(row.id) or _OF_TARGETS.get(family)
+        if why:
+            return "target", why
     return _not_happened(opportunity, target.side)
 
 

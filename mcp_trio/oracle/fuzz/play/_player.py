@@ -144,7 +144,9 @@ def _count_requests(play: Play) -> None:
         outcome.answered += sum(each is not LOST for each in answers)
         outcome.results += sum("result" in each for each in answers)
         outcome.calls += sum(
-            each.method == "tools/call" and each.answer not in (None, LOST)
+            each.method == "tools/call"
+            and each.answer not in (None, LOST)
+            and (play.guard is None or play.guard.names_allowed_tool(each.message))
             for each in session.requests
         )
         outcome.is_owed |= any(each.was_open for each in session.requests)

@@ -47,6 +47,11 @@ def reason(row: str, **changes: Any) -> tuple[str, str]:
         ("PROG-4", {}, "target", "notifications/progress"),
         ("ELIC-16", {}, "target", "asked the user"),
         ("ERR-9", {}, "target", "error"),
+        ("PAGE-1", {}, "target", "second page"),
+        ("SHL-19", {"transport": "http"}, "target", "no event has an id"),
+        ("META-13", {}, "target", "_meta"),
+        ("TOOL-13", {"calls_tools": False, "lists_tools": False}, "target", "lists no tool"),
+        ("TOOL-13", {}, "not drawn", "tools/call"),
         ("PING-1", {}, "not drawn", "ping"),
     ],
 )
