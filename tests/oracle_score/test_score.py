@@ -9,7 +9,7 @@ import pytest
 
 from mcp_core.trace import CHECKED_LEVELS, ROWS
 from tests.levels import long
-from tests.oracle_score.__main__ import main
+from tests.oracle_score.__main__ import _compare, main
 from tests.oracle_score.campaign import CampaignResult, run_campaign
 from tests.oracle_score.docs_page import list_of, read_list
 from tests.oracle_score.operators import CRASH, HANG, all_places, operators
@@ -212,3 +212,26 @@ def test_two_operators_are_found_by_their_rows() -> None:
     ]
     score = run_score(names, [], cases=300)
     assert [each.id for each in score.unfound()] == []
+
+
+@pytest.mark.parametrize(
+    ("lost", "false", "cases", "status"),
+    [
+        (0, False, 3_000, 0),
+        (2, False, 3_000, 0),
+        (3, False, 3_000, 1),  # over two faults
+        (0, True, 3_000, 1),
+        (3, False, 30, 0),  # not compared
+        (3, True, 30, 1),
+    ],
+)
+def test_more_than_two_lost_faults_or_one_false_finding_fail(
+    monkeypatch: pytest.MonkeyPatch, lost: int, false: bool, cases: int, status: int
+) -> None:
+    before = [_mutant(str(at), "RPC-7") for at in range(5)]
+    after = [_mutant(str(at), "" if at < lost else "RPC-7") for at in range(5)]
+    clean = {"teahouse": CampaignResult(found="RPC-7" if false else "")}
+    baseline = Score(cases=3_000, seed=37, mutants=before)
+    monkeypatch.setattr("tests.oracle_score.__main__.read_baseline", lambda: baseline)
+    score = Score(cases=cases, seed=37, mutants=after, clean=clean)
+    assert _compare(score) == status

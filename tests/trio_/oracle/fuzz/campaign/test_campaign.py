@@ -728,6 +728,28 @@ def test_first_call_of_a_tool_may_take_long(
     assert run.findings == []
 
 
+@pytest.mark.parametrize("is_everywhere", [False, True])
+def test_server_that_answers_slower_and_slower_ends_in_time(
+    monkeypatch: pytest.MonkeyPatch, is_everywhere: bool
+) -> None:
+    """Each message takes 20 ms longer than the one before it, in its process or in all of them."""
+    received: Counter[int] = Counter()
+
+    class SlowingSession(MemorySession):
+        def _begin_first(self) -> None:
+            key = 0 if is_everywhere else id(self)
+            received[key] += 1
+            self._ready_at = max(self._ready_at, trio.current_time() + 0.02 * received[key])
+
+    target = MemoryTarget(same_each_time(serves_calls))
+    monkeypatch.setattr(target, "session_class", SlowingSession)
+    run = played(target, *[NAP] * 300, tools=("nap",), seconds=60.0)
+    assert run.cases > 10
+    assert run.messages > 10
+    assert run.seconds < 60 + _campaign.MAX_EXAMINATION
+    assert [each for each in run.findings if each.is_failure and each.fault.row == "crash"] == []
+
+
 def stops_after(count: int, *, everywhere: bool = False) -> Any:
     """Return the answers of a server whose tool answers so many calls of each start, or of all."""
     called: Counter[int] = Counter()
