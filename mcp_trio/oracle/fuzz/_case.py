@@ -26,9 +26,10 @@ A place is an index into all things of one kind, modulo their number. Steps for 
                                         wrong, id (another id), twice
     reply id members                    send a response to no request. Members: its result
                                         or error
-    page method how                     follow the pages of a list: all, first; or ask for the page
-                                        at a cursor: stale, invented after the first page, or other
-                                        (the other client's)
+    page method how                     follow the pages of a list: all (50 at most), whole (500,
+                                        for a few seconds), first; or ask for the page at a cursor:
+                                        stale, invented after the first page, or other (the other
+                                        client's)
     retry place how                     send a request again with the input that it requires:
                                         right, declined, wrong, unknown (one more than required),
                                         empty; with its state altered, or foreign; or other (with
@@ -110,7 +111,7 @@ class Outcome(Struct, kw_only=True):
         slow: the names of tools, prompts and the like that didn't answer in time.
         notes: oddities that aren't faults.
         messages: how many messages the server has sent.
-        calls: how many calls of tools were answered.
+        calls: how many calls of tools that may be called were answered.
         reconnects: how many conversations it has begun after its first one.
         answered, results: how many requests have a response, and how many of these a result.
         is_owed: at least one request was sent that every server must answer.
@@ -163,7 +164,7 @@ def decode_case(value: Any, side: Side = "server") -> Case:
     return case
 
 
-def check_case(case: Sequence[Step], side: Side = "server") -> None:
+def check_case(case: Sequence[Any], side: Side = "server") -> None:
     """Check that each step of a case can be played. What is left without it can show nothing.
 
     Raises:
@@ -272,7 +273,8 @@ def _decoded(step: Step, place: int) -> Step:
     Raises:
         CaseError: the bytes aren't base64.
     """
-    name, *words = own_step(step) or step
+    own = own_step(step)
+    name, *words = own if len(own) else step
     if name == "call" and len(words) > _EXTRA and isinstance(words[_EXTRA], list):
         words[_EXTRA] = tuple(words[_EXTRA])
     elif name == "damage" and words and isinstance(words[0], dict) and [*words[0]] == ["base64"]:

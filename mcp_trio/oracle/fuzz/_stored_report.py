@@ -31,7 +31,7 @@ _MAX_REPORT: Final = 64 * 1024 * 1024  # bytes; a finding has some KiB
 _MORE_LEVELS: Final = 10  # of a report around a value of a case
 _MAX_NOTES: Final = 20  # of reasons
 _MAX_NAMES: Final = 3  # findings that a note names
-_SHOWN: Final = 20  # characters of a row
+_SHOWN: Final = 60  # characters of a row
 
 
 class StoredReport(Struct):

@@ -39,13 +39,13 @@ def _all_calls(facts: TargetFacts) -> list[Step]:
 
 @kind(
     "pages",
-    "Every list is read to its end, twice, and with cursors that the server didn't give.",
+    "Every list is read to its end, also a long one, twice, and with cursors that nobody gave.",
     "specification/2025-11-25/server/utilities/pagination",
 )
 def _pages(facts: TargetFacts) -> Iterator[Case]:
     for revision in facts.main:
         lists = [each for each in PAGES if facts.serves(revision, each)]
-        whole: list[Step] = [("page", name, "all") for name in lists]
+        whole: list[Step] = [("page", name, "whole") for name in lists]
         yield opened(revision, *whole, *whole)
         for names in groups(lists, 2):
             steps: list[Step] = []

@@ -26,7 +26,9 @@ __all__ = ["REACTION_STEPS"]
 ASK_TIMEOUT: Final = 0.3  # seconds for a request of the server
 FOLLOW_TIMEOUT: Final = 0.8  # seconds that a task is followed
 FOLLOW_INTERVAL: Final = 0.04
-MAX_PAGES: Final = 50  # twice as many if they go round in a circle
+# Pages that a step follows; twice as many if they go round in a circle.
+MAX_PAGES: Final[Mapping[str, int]] = {"all": 50, "whole": 500}
+PAGES_TIMEOUT: Final = 5.0  # seconds for them, so that a slow list doesn't hold up the run
 
 
 async def _progress(play: Play, place: int) -> None:
@@ -68,7 +70,8 @@ async def _page(play: Play, method: str, how: str) -> None:
         return
     result = await exchange(play, method, {})
     seen: Counter[str] = Counter()
-    while len(seen) < (MAX_PAGES if how == "all" else 1):
+    end = trio.current_time() + PAGES_TIMEOUT
+    while len(seen) < MAX_PAGES.get(how, 1) and (how != "whole" or trio.current_time() < end):
         cursor = None if result is None else result.get("nextCursor")
         # The second round shows that the pages go round for ever.
         if not isinstance(cursor, str) or seen[cursor] == 2:

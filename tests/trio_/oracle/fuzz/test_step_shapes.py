@@ -66,7 +66,7 @@ WRONG: list[tuple[Any, str]] = [
     (["respond", 0], ", respond, has no how: it needs a text"),
     (["reply", [], {}], ", reply, has the id []: it needs an integer or a text"),
     (["reply", 1, 5], ", reply, has the members 5: it needs a JSON object"),
-    (["page", "tools/list", "some"], 'the how "some": it needs one of all, first, stale'),
+    (["page", "tools/list", "some"], 'the how "some": it needs one of all, whole, first, stale'),
     (["retry", 0, 5], ", retry, has the how 5: it needs a text"),
     (["listen"], ", listen, has no filter: it needs JSON whose resourceSubscriptions are a list"),
     (["listen", {"resourceSubscriptions": 5}], "it needs JSON whose resourceSubscriptions are"),

@@ -149,7 +149,7 @@ def test_notes_about_findings_that_cannot_be_played_have_a_limit(tmp_path: Path)
     stored = read_stored(tmp_path)
     assert len(stored.kept) == 1_100
     assert re.match(
-        r"findings\[0\] \(x{20}\), findings\[1\] .* and 997 more of the", stored.notes[0]
+        r"findings\[0\] \(x{60}\), findings\[1\] .* and 997 more of the", stored.notes[0]
     )
     assert stored.notes[-1] == "81 more findings of the last report stay in this one"
     assert sum(map(len, stored.notes)) < 20_000

@@ -87,6 +87,12 @@ def test_kinds_have_different_names() -> None:
     assert max(Counter(each.name for each in CLASSIC_KINDS).values()) == 1
 
 
+def test_long_lists_are_read_twice_in_one_case_of_each_main_revision() -> None:
+    whole = ("page", "tools/list", "whole")
+    found = [case[0][1] for case in classic_cases(everything()) for step in case if step == whole]
+    assert sorted(found) == [OLD_ONE, OLD_ONE, NEW_ONE, NEW_ONE]
+
+
 @pytest.mark.parametrize("http", [False, True])
 def test_cases_are_the_same_each_time_and_can_be_stored(http: bool) -> None:
     cases = classic_cases(everything(http=http))

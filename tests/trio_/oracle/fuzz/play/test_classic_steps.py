@@ -27,9 +27,9 @@ from tests.trio_.oracle.fuzz.memory_target import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from mcp_trio.oracle.fuzz._case import Outcome, Step
+    from mcp_trio.oracle.fuzz._case import Case, Outcome, Step
 
 LIST: Step = ("request", "tools/list", {}, "int")
 
@@ -270,3 +270,72 @@ async def test_served_foreign_origin_is_found(
     outcome, _ = await played_over_http(respond, case)
     found = [each for each in outcome.faults if each.row == "HTTP-1"]
     assert [each.is_certain for each in found][:1] == [is_certain]
+
+
+# -- Long lists ------------------------------------------------------------------------------------
+
+
+def pages(
+    next_of: Callable[[int], int | None], name_of: Callable[[int], str], asked: list[int]
+) -> Any:
+    """Return the answers of a server with pages of one tool each. `asked` gets their places."""
+
+    def respond(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        if message.get("method") != "tools/list":
+            for each in answers(message):
+                if message["method"] == "initialize":
+                    each["result"]["capabilities"] = {"tools": {}}
+                yield each
+            return
+        place = int(message.get("params", {}).get("cursor", 0))
+        asked.append(place)
+        tool = {"name": name_of(place), "inputSchema": {"type": "object"}}
+        found = next_of(place)
+        more = {} if found is None else {"nextCursor": str(found)}
+        yield {"jsonrpc": "2.0", "id": message["id"], "result": {"tools": [tool], **more}}
+
+    return respond
+
+
+@pytest.mark.parametrize(
+    ("count", "how", "is_found"),
+    [
+        *((3, "all", True), (49, "all", True), (51, "all", False)),
+        *((3, "whole", True), (51, "whole", True)),
+        pytest.param(490, "whole", True, marks=pytest.mark.long),
+    ],
+)
+async def test_circle_of_pages_is_found_up_to_the_pages_of_its_step(
+    autojump_clock: Any, count: int, how: str, is_found: bool
+) -> None:
+    respond = pages(lambda at: at + 1 if at < count else 1, lambda at: f"t{at}", [])
+    outcome = await outcome_of(respond, ("page", "tools/list", how), ("wait",))
+    assert ("PAGE-1" in rows(outcome)) is is_found
+
+
+async def test_name_on_two_pages_far_apart_is_found(autojump_clock: Any) -> None:
+    respond = pages(
+        lambda at: at + 1 if at < 80 else None, lambda at: "t0" if at == 70 else f"t{at}", []
+    )
+    twice = [("page", "tools/list", "whole")] * 2  # the list may have changed between two pages
+    outcome = await outcome_of(respond, *twice, ("wait",))
+    assert "TOOL-19" in rows(outcome)
+
+
+@pytest.mark.long
+async def test_list_without_end_is_left_after_500_pages(autojump_clock: Any) -> None:
+    asked: list[int] = []
+    respond = pages(lambda at: at + 1, lambda at: f"t{at}", asked)
+    outcome = await outcome_of(respond, ("page", "tools/list", "whole"), ("wait",))
+    assert len(asked) == 501
+    assert rows(outcome) == []
+
+
+async def test_slow_list_is_left_after_some_seconds(autojump_clock: Any) -> None:
+    asked: list[int] = []
+    respond = pages(lambda at: at + 1, lambda at: f"t{at}", asked)
+    target = MemoryTarget(same_each_time(respond), times={"tools/list": 0.5})
+    case: Case = [("open", OLD, "whole", "all"), ("page", "tools/list", "whole"), ("wait",)]
+    outcome = await play_case(target, case, Player())
+    assert 5 < len(asked) < 15
+    assert rows(outcome) == []
