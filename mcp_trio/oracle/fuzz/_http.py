@@ -359,7 +359,7 @@ class HttpSession(TargetSession):
     def _version_of(self, message: Mapping[str, Any] | None) -> str:
         """Return the version for a message's header: the one in its `_meta`, if it has another one.
 
-        Else the server would have to refuse the message for its header, whatever its version. A
+        Else the server would have to refuse the message for its header, and not for its version. A
         revision with a handshake isn't named: it would be another request, one without a session.
         """
         params = message.get("params") if message is not None else None

@@ -1,7 +1,7 @@
 """The steps of cases by name, with the shapes of their words.
 
 Stored reports, baselines and written tests come from outside: another version has written them, or
-somebody has edited them. `check_steps` compares a case with these tables before it is played, so a
+they were edited. `check_steps` compares a case with these tables before it is played, so a
 player can trust the words of a step. A step that isn't in its table would be played as nothing, and
 its case would look as if its fault were repaired.
 
@@ -41,7 +41,7 @@ _SHOWN: Final = 60  # characters of a word in an error
 
 
 class CaseError(ValueError):
-    """What should be a case isn't one. The message names the step and the cause, as a clause."""
+    """An error for a value that isn't a case. The message names the step and the cause, as a clause."""
 
 
 class Word(Struct, frozen=True):

@@ -35,7 +35,7 @@ _SHOWN: Final = 60  # characters of a row
 
 
 class StoredReport(Struct):
-    """What the last report in a folder leaves to a run.
+    """The cases and findings that the last report in a folder leaves to a run.
 
     Attributes:
         cases: those that the run plays first, which shows which faults are repaired. Cases that
@@ -81,13 +81,13 @@ def read_stored(
     found = StoredReport()
     reasons: dict[str, list[str]] = {}
     for name, entry in _entries(document):
-        version = _version_of(entry, document)
-        case, reason = _read_entry(entry, version, side, known)
+        form = _form_of(entry, document)
+        case, reason = _read_entry(entry, form, side, known)
         if case is not None and not reason:
             found.cases.append(case)
             reason = lacks(case)
         if reason:
-            found.kept.append(_marked(entry, version))
+            found.kept.append(_marked(entry, form))
             reasons.setdefault(reason, []).append(name)
     found.notes = list(_notes(reasons))
     return found
@@ -109,24 +109,24 @@ def _entries(document: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, {"steps": entry} if member == "unplayed" else entry
 
 
-def _version_of(entry: Any, document: dict[str, Any]) -> Any:
+def _form_of(entry: Any, document: dict[str, Any]) -> Any:
     """Return the version of the report that an entry was first in."""
     form = document.get("version", 1)
     return entry.get("version", form) if isinstance(entry, dict) else form
 
 
-def _marked(entry: Any, version: Any) -> Any:
+def _marked(entry: Any, form: Any) -> Any:
     """Return an entry as the next report keeps it: unchanged, unless it is of a newer version."""
-    is_known = type(version) is int and 1 <= version <= REPORT_FORMAT
-    return entry if is_known or not isinstance(entry, dict) else {**entry, "version": version}
+    is_known = type(form) is int and 1 <= form <= REPORT_FORMAT
+    return entry if is_known or not isinstance(entry, dict) else {**entry, "version": form}
 
 
 def _read_entry(
-    entry: Any, version: Any, side: Side, known: Collection[str]
+    entry: Any, form: Any, side: Side, known: Collection[str]
 ) -> tuple[Case | None, str]:
     """Return an entry's case, None for none, and why it can't be played, as a clause."""
     try:
-        check_version(version, "give another folder with --output")
+        check_version(form, "give another folder with --output")
         if not isinstance(entry, dict):
             raise CaseError("it is not an object")
         case = decode_case(entry.get("steps"), side)

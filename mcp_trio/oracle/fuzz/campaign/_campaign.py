@@ -354,7 +354,7 @@ class Campaign:
     def lacks(self, case: Case) -> str:
         """Return why this run can't play a whole stored case, as a clause; empty if it can.
 
-        Without a whole play nobody knows whether its fault is repaired.
+        Without a whole play it isn't known whether its fault is repaired.
         """
         for step in map(own_step, case):
             if step[0] == "open" and not self._speaks(step[1]):

@@ -194,7 +194,7 @@ def _simpler_own_steps(step: Step, newest: str) -> Iterator[Step]:
 
 
 def _simpler_openings(step: Step, newest: str) -> Iterator[Step]:
-    _, revision, how, offers = (*step, *("whole", "all")[len(step) - 2 :])
+    _, revision, how, offers = [*step, *("whole", "all")[len(step) - 2 :]]
     if newest and revision != newest:
         yield ("open", newest, "whole", offers)
     for simple_how, simple_offers in (("whole", "all"), (how, "all"), ("whole", offers)):

@@ -157,24 +157,24 @@ def cause_document(cause: Cause) -> dict[str, str]:
     return {"family": cause.family, "shape": cause.shape, "scope": cause.scope}
 
 
-def check_version(version: Any, other_cure: str) -> int:
+def check_version(form: Any, other_cure: str) -> int:
     """Return a report's version.
 
     Args:
-        version: the member of the report.
+        form: the member `version` of the report.
         other_cure: what else can be done than to update this package.
 
     Raises:
         ValueError: it isn't a version, or is a newer one.
     """
-    if type(version) is not int or version < 1:
-        raise ValueError(f"its version is {json.dumps(version)[:20]}, not a number")
-    if version > REPORT_FORMAT:
+    if type(form) is not int or form < 1:
+        raise ValueError(f"its version is {json.dumps(form)[:20]}, not a number")
+    if form > REPORT_FORMAT:
         raise ValueError(
-            f"it is of version {version}, and this mcp-trio reads up to {REPORT_FORMAT}: update"
+            f"it is of version {form}, and this mcp-trio reads up to {REPORT_FORMAT}: update"
             f" mcp-trio, or {other_cure}"
         )
-    return version
+    return form
 
 
 def decode_report(data: bytes) -> Any:
