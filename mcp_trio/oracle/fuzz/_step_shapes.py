@@ -41,7 +41,7 @@ _SHOWN: Final = 60  # characters of a word in an error
 
 
 class CaseError(ValueError):
-    """An error for a value that isn't a case. The message names the step and the cause, as a clause."""
+    """An error for a value that isn't a case. The message names step and cause, as a clause."""
 
 
 class Word(Struct, frozen=True):

@@ -194,7 +194,9 @@ def _simpler_own_steps(step: Step, newest: str) -> Iterator[Step]:
 
 
 def _simpler_openings(step: Step, newest: str) -> Iterator[Step]:
-    _, revision, how, offers = [*step, *("whole", "all")[len(step) - 2 :]]
+    revision = step[1]
+    how: str = step[2] if len(step) > 2 else "whole"
+    offers: str = step[3] if len(step) > 3 else "all"
     if newest and revision != newest:
         yield ("open", newest, "whole", offers)
     for simple_how, simple_offers in (("whole", "all"), (how, "all"), ("whole", offers)):
