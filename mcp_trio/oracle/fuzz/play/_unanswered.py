@@ -339,7 +339,7 @@ def _without_meta(value: Any) -> Any:
 
 
 async def _find_answered(play: Play, request: SentRequest) -> str:
-    """Return who gets a result for the same call in time, "" for nobody."""
+    """Return who gets a result for the same call in time, "" for no one."""
     other = play.clients.other
     has_answered = other is not None and request.name in other.succeeded
     if has_answered and await play.clients.as_other(_is_answered_again, play, request):
