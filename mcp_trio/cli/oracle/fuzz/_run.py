@@ -112,9 +112,9 @@ async def run_shown(campaign: Campaign, display: Display, folder: Path) -> None:
     from mcp_trio.oracle.fuzz._report import REPORT, check_folder
     from mcp_trio.oracle.fuzz._stored_report import read_stored
 
-    known = () if campaign.checks is None else campaign.checks.invariants.known
     try:
         check_folder(folder)
+        known = () if campaign.checks is None else campaign.checks.invariants.known
         stored = read_stored(folder, campaign.side, known=known, lacks=campaign.lacks)
     except OSError as exc:
         raise CliError(f"{exc.filename}: {exc.strerror}", MISUSE) from exc
