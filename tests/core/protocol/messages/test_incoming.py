@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from mcp_core import Limits
+from mcp_core.protocol.jsonrpc._body import parse_body
 from mcp_core.protocol.jsonrpc._codec import BadMessage, Envelope
 from mcp_core.protocol.messages._incoming import IncomingMessages, MessageContext
 from tests.harness.jsonrpc import (
@@ -49,16 +50,24 @@ def test_incoming_lines_become_messages() -> None:
 
 
 def test_incoming_messages_keep_their_context() -> None:
+    """The bytes of bodies that are parsed already count as received, too."""
     intake = IncomingMessages(Limits(message=200))
     intake.add(encoded(ping(1)), MessageContext(7))
     intake.add(b"x" * 201, MessageContext(8))
     intake.add(b"  ", MessageContext(9))
     intake.add(encoded(call(2)), None)
+    parsed = parse_body(encoded(ping(3)), Limits())
+    intake.add_parsed(parsed, MessageContext(10))
     assert len(intake) == intake.received
     seen = []
     while (message := intake.next_message()) is not None:
         seen.append((summary(message), intake.context.related))
-    assert seen == [("ping", 7), ("the message is longer than 200 bytes", 8), ("tools/call", None)]
+    assert seen == [
+        ("ping", 7),
+        ("the message is longer than 200 bytes", 8),
+        ("tools/call", None),
+        ("ping", 10),
+    ]
     assert len(intake) == 0
 
 

@@ -490,6 +490,20 @@ def test_schema_references_by_name_are_resolved_in_one_search(
     assert 200 <= crawled.count <= 1_000
 
 
+@pytest.mark.parametrize("reference", ["#", "#/$defs/k"])
+def test_untrusted_schema_references_without_search_are_followed(reference: str) -> None:
+    """What they name is found without reading the schema, however many parts that has."""
+    schema = UntrustedSchema(
+        {
+            "$defs": {**NAMED, "k": {"type": "integer"}},
+            "type": ["array", "integer"],
+            "items": {"$ref": reference},
+        }
+    )
+    assert schema.find_error([*[1] * 999, "x"]) is not None
+    assert schema.find_error([1] * 1_000) is None
+
+
 @pytest.mark.parametrize(
     "reference", [{"$ref": "#n7"}, {"$dynamicRef": "#n7"}, {"$ref": "#/$defs/" + "k" * 9_000}]
 )
