@@ -83,12 +83,6 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         " cancellation closes the generator",
     ),
     Equivalent(
-        "mcp_core/adapters/_recorder.py::Recorder.put",
-        "return False",
-        "return None",
-        "all callers ask only whether it is true",
-    ),
-    Equivalent(
         "mcp_core/runtime/tasks/_memory_store.py::MemoryTaskStore.__init__",
         "self._renewals = count(1)",
         "self._renewals = count(2)",

@@ -205,7 +205,10 @@ def _slice(node: ast.AST, parents: Parents) -> Iterator[ast.AST]:
 def _return_none(node: ast.AST, parents: Parents) -> Iterator[ast.AST]:
     match node:
         case ast.Return(value=ast.expr() as value):
-            if not isinstance(value, ast.Constant) or value.value is not None:
+            # What returns False is only asked whether it is true: mypy sees that it is a bool.
+            if not isinstance(value, ast.Constant) or (
+                value.value is not None and value.value is not False
+            ):
                 yield ast.Return(ast.Constant(None))
 
 
