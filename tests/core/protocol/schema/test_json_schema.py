@@ -492,7 +492,7 @@ def test_schema_references_by_name_are_resolved_in_one_search(
 
 @pytest.mark.parametrize("reference", ["#", "#/$defs/k"])
 def test_untrusted_schema_references_without_search_are_followed(reference: str) -> None:
-    """What they name is found without reading the schema, however many parts that has."""
+    """They are found without reading the schema, however many parts that has."""
     schema = UntrustedSchema(
         {
             "$defs": {**NAMED, "k": {"type": "integer"}},

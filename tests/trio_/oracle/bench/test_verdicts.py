@@ -1,4 +1,4 @@
-"""What a response says: the message with the id of a request, and the data of events."""
+"""Responses and events: the id of a request, and the data lines."""
 
 from __future__ import annotations
 
