@@ -41,8 +41,11 @@ def responds(attack: str) -> bool:
 
 
 def timeouts_of(attack: str) -> tuple[float, ...]:
-    """The timeouts of its calls: short if the attack ends by nothing else."""
-    ends = attack in SAMPLE or attack.endswith("flood") or responds(attack)
+    """The timeouts of its calls: short if nothing else may end the attack.
+
+    A flood of headers that arrives at once is a head, and its body never ends.
+    """
+    ends = attack in SAMPLE or responds(attack)
     return (PATIENCE,) if ends else TIMEOUTS
 
 
