@@ -64,9 +64,7 @@ def test_all_files_with_default_tests_are_run(
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
-    ("coverage", "of_part"), [("/work/coverage", "/work/coverage.7"), ("", "None")]
-)
+@pytest.mark.parametrize(("coverage", "of_part"), [("a/coverage", "a/coverage.7"), ("", "None")])
 def test_part_is_another_process_with_a_coverage_file_of_its_own(
     coverage: str, of_part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,7 +32,7 @@ _SHOWN: Final = 60  # characters of a value in a sentence
 def find_defect(message: Mapping[str, Any]) -> tuple[str, str]:
     """Return why strict receivers don't take a message for a request: the defect's kind, a clause.
 
-    The kind is "params", "null params", "meta" or "member". Both are "" if there is no defect.
+    The kind is "params", "null params", "meta" or "member". Both are "" without a defect.
     """
     params = message.get("params", {})
     if not isinstance(params, dict):

@@ -35,7 +35,7 @@ _SHOWN: Final = 60  # characters of a row
 
 
 class StoredReport(Struct):
-    """The cases and findings that the last report in a folder leaves to a run.
+    """The last report in a folder, as a run reads it.
 
     Attributes:
         cases: those that the run plays first, which shows which faults are repaired. Cases that
@@ -56,7 +56,7 @@ def read_stored(
     known: Collection[str] = (),
     lacks: Callable[[Case], str] = lambda case: "",
 ) -> StoredReport:
-    """Return what the last report in a folder leaves to a run; nothing if there is none.
+    """Return the cases and findings of the last report in a folder; none if there is no report.
 
     Args:
         folder: the folder.

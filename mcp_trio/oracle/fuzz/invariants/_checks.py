@@ -277,7 +277,7 @@ class CaseChecks:
     ) -> tuple[SentRequest | None, Any]:
         """Return the call that a response belongs to, and its final result, or None and None.
 
-        `tasks` are those of its conversation.
+        `tasks` has the conversation's task calls.
         """
         answer = request.answer
         result = None if answer in (None, LOST) else answer.get("result")
