@@ -350,11 +350,11 @@ async def test_timeout_of_a_plain_def_is_refused_unless_it_runs_in_a_thread() ->
 TOO_MANY = "too many calls in a short time; try again in 10 s"
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the clock by which calls are counted go with the test's, far ahead of it.
 
-    Otherwise it is a real one, on both drivers.
+    Otherwise it is a real one, on both drivers, and a slow machine gives calls back.
     """
     for runtime in TrioRuntime, LoopRuntime:
         now = staticmethod(lambda: 1e6 + either.current_time())
@@ -379,7 +379,6 @@ def counted(burst: int = 2, **options: Any) -> Server:
     return server
 
 
-@pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("version", ERAS)
 @pytest.mark.parametrize("with_middleware", [False, True])
 async def test_rate_of_a_tool_limits_its_calls(version: str, with_middleware: bool) -> None:
@@ -416,7 +415,6 @@ async def test_rate_counts_all_connections_of_a_nameless_client() -> None:
         assert ("error" in answer) is (expected is None)
 
 
-@pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("version", ERAS)
 @pytest.mark.parametrize("mounted", [False, True])
 async def test_rate_goes_by_the_time_of_the_call_not_of_its_arrival(
@@ -479,7 +477,6 @@ async def test_rate_counts_what_the_clients_model_uses(
         assert (await client.call_tool(f"{prefix}two")).text == "two"
 
 
-@pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("version", ERAS)
 async def test_rates_go_by_one_clock_in_calls_and_tasks(version: str) -> None:
     """The middleware runs again in a task, whose runtime has another clock for its waits."""
