@@ -2,13 +2,24 @@
 
 A survivor of `python -m tests.spec.random_mutants` is printed with its key. It gets an entry here
 only with a reason that holds for every input. What is unlikely, or hard to test, is no reason.
+
+An entry is stale if no operator makes its change to the code any more.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-__all__ = ["EQUIVALENTS", "Equivalent"]
+from tests.spec.code_match import SourceFile
+from tests.spec.mutation_operators import find_places, make_mutant
+from tests.spec.mutation_runner import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+__all__ = ["EQUIVALENTS", "Equivalent", "find_stale_equivalents"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +41,29 @@ class Equivalent:
     @property
     def key(self) -> tuple[str, str, str]:
         return self.where, self.old, self.new
+
+
+def find_stale_equivalents(entries: Iterable[Equivalent], root: Path = ROOT) -> list[str]:
+    """Return a line for each entry whose change no operator makes to the code below `root`."""
+    return [
+        f"{each.where}: no operator makes {each.new!r} of {each.old!r}"
+        for each in entries
+        if not _is_mutant(each, root)
+    ]
+
+
+def _is_mutant(each: Equivalent, root: Path) -> bool:
+    file, _, scope = each.where.partition("::")
+    path = root / file
+    if not path.is_file():
+        return False
+    source = SourceFile(path.read_text("utf-8"))
+    return any(
+        each.key == make_mutant(source, file, place, index).key
+        for place in find_places(source)
+        if scope == source.scope_at(source.start(place.node), source.end(place.node))
+        for index in range(len(place.choices))
+    )
 
 
 _AFTER_FAILED_START = """\

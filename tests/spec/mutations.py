@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from tests.spec.equivalent_mutants import EQUIVALENTS, find_stale_equivalents
 from tests.spec.mutation_runner import (
     Mutation,
     chosen,
@@ -2417,12 +2418,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--no-baseline", action="store_true", help="do not run the tests on the unchanged code"
     )
     parser.add_argument(
-        "--check", action="store_true", help="only say which entries no longer match the code"
+        "--check",
+        action="store_true",
+        help="only say which entries, and which of equivalent_mutants.py, no longer match the code",
     )
     options = parser.parse_args(arguments)
     if options.check:
-        broken = find_broken(MUTATIONS)
-        print(*broken, f"{len(broken)} of {len(MUTATIONS)} no longer match the code", sep="\n")
+        broken = [*find_broken(MUTATIONS), *find_stale_equivalents(EQUIVALENTS)]
+        count = len(MUTATIONS) + len(EQUIVALENTS)
+        print(*broken, f"{len(broken)} of {count} no longer match the code", sep="\n")
         return 1 if broken else 0
     seed = secrets.randbits(32) if options.seed is None else options.seed
     selected = chosen(MUTATIONS, options.rows, options.sample, seed)

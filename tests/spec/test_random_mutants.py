@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
-from tests.spec import random_mutants
+from tests.spec import mutations, random_mutants
 from tests.spec.code_match import Replacement, SourceFile
-from tests.spec.equivalent_mutants import EQUIVALENTS, Equivalent
+from tests.spec.equivalent_mutants import EQUIVALENTS, Equivalent, find_stale_equivalents
 from tests.spec.mutation_operators import RandomMutant, find_places, make_mutant
 from tests.spec.random_mutants import (
     AREAS,
@@ -82,27 +82,33 @@ def test_default_count_gives_each_area_enough_to_judge_it() -> None:
     assert shares[BY_NAME["core"]] == 2 * shares[BY_NAME["shim"]]
 
 
-def is_mutant(each: Equivalent) -> bool:
-    """True if an operator makes this change to the code of today."""
-    file, _, scope = each.where.partition("::")
-    source = SourceFile((ROOT / file).read_text("utf-8"))
-    return any(
-        each.key == make_mutant(source, file, place, index).key
-        for place in find_places(source)
-        if scope == source.scope_at(source.start(place.node), source.end(place.node))
-        for index in range(len(place.choices))
-    )
+def test_equivalents_are_mutants_of_todays_code() -> None:
+    """A stale entry is a line in the summary, as one of the written mutants is. `.ci/run` fails."""
+    stale = find_stale_equivalents(EQUIVALENTS)
+    if stale:
+        pytest.xfail(f"{len(stale)} equivalent mutants no longer match: {'; '.join(stale)}")
 
 
-def test_equivalents_are_mutants_of_todays_code_and_have_reasons() -> None:
-    assert [each for each in EQUIVALENTS if not is_mutant(each) or not each.why] == []
+def test_equivalents_have_reasons() -> None:
+    assert [each for each in EQUIVALENTS if not each.why] == []
 
 
-@pytest.mark.parametrize(("new", "known"), [("id is not None", True), ("id", False)])
-def test_equivalent_that_no_operator_makes_is_found(new: str, known: bool) -> None:
-    where = "mcp_core/protocol/jsonrpc/_codec.py::decode"
+CODEC = "mcp_core/protocol/jsonrpc/_codec.py::decode"
+
+
+@pytest.mark.parametrize(
+    ("where", "new", "stale"),
+    [(CODEC, "id is not None", 0), (CODEC, "id", 1), ("mcp_core/a.py::f", "id is not None", 1)],
+)
+def test_equivalent_that_no_operator_makes_is_stale(
+    where: str, new: str, stale: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     each = Equivalent(where, "if id is None:\n    ...", f"if {new}:\n    ...", "an example")
-    assert is_mutant(each) is known
+    assert len(find_stale_equivalents([each])) == stale
+    # The step of `.ci/run`.
+    monkeypatch.setattr(mutations, "MUTATIONS", ())
+    monkeypatch.setattr(mutations, "EQUIVALENTS", (each,))
+    assert mutations.main(["--check"]) == stale
 
 
 # -- Areas and their tests -------------------------------------------------------------------------
