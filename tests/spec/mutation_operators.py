@@ -138,8 +138,12 @@ def _arithmetic(node: ast.AST, parents: Parents) -> Iterator[ast.AST]:
 
 
 def _number(node: ast.AST, parents: Parents) -> Iterator[ast.AST]:
-    # A part more or less of a limit such as 64 * 1024 bytes is no fault.
-    within = isinstance(parents[-1], ast.BinOp) and _is_product(parents[-1])
+    # A part more or less of a limit such as 64 * 1024 bytes is no fault, nor is a character more
+    # or less of a long text.
+    within = isinstance(parents[-1], ast.BinOp) and (
+        _is_product(parents[-1])
+        or (_is_text(parents[-1].left) and isinstance(parents[-1].op, ast.Mult))
+    )
     if _is_number(node) and not _is_default(node, parents) and not within:
         yield ast.Constant(node.value + 1)  # type: ignore[attr-defined]
         yield ast.Constant(node.value - 1)  # type: ignore[attr-defined]

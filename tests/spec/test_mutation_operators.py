@@ -57,6 +57,7 @@ CHANGES = [
     ("limit", "MAX_SIZE = 2 * OTHER", []),
     ("number", "MAX_SIZE: Final = 2 * 64 * 1024", []),
     ("number", "x = 2 * y", ["x = 3 * y", "x = 1 * y"]),
+    ("number", "x = 'a' * 1_100_000", []),
     ("limit", "size = 10", []),
     ("limit", "FIRST = 1", []),
     (

@@ -47,6 +47,8 @@ def find_differences(
 ) -> Iterator[Difference]:
     """Yield the values in which `new` differs from `old`, at the deepest pointers possible.
 
+    Values more than 200 deep are compared as a whole.
+
     Args:
         old: a JSON value.
         new: another JSON value.
@@ -54,11 +56,12 @@ def find_differences(
         is_equal: called with a pointer and the two values there. If it returns True, they count as
             equal.
     """
-    if old is new or (len(pointer) > _MAX_DEPTH and repr(old) == repr(new)):
+    if old is new or (is_equal is not None and is_equal(pointer, old, new)):
         return
-    if is_equal is not None and is_equal(pointer, old, new):
-        return
-    if isinstance(old, dict) and isinstance(new, dict):
+    if len(pointer) >= _MAX_DEPTH:
+        if repr(old) != repr(new):
+            yield Difference(pointer, old, new)
+    elif isinstance(old, dict) and isinstance(new, dict):
         for key in [*old, *(key for key in new if key not in old)]:
             yield from find_differences(
                 old.get(key, MISSING), new.get(key, MISSING), (*pointer, key), is_equal

@@ -307,6 +307,14 @@ class FakeRouter:
         self.log.append("close")
 
 
+class LastStream(FakeRouter):
+    """A fake router with a session that expires a minute after its stream has ended."""
+
+    def disconnected(self, exchange: FakeExchange, now: float) -> None:
+        super().disconnected(exchange, now)
+        self.deadline = now + 60
+
+
 class Serving:
     """A driver for a router, with connections to it. `open` is the number of served ones."""
 

@@ -475,6 +475,18 @@ async def test_h2_client_data_of_cancelled_streams_replenishes_the_window() -> N
         )
 
 
+@pytest.mark.parametrize("words", [b"HTTP/1.1 400 Bad Request", b"\x15\x03\x01"])
+async def test_h2_client_body_that_looks_like_another_protocol_is_a_body(words: bytes) -> None:
+    """Only the first bytes of the connection say what the server speaks."""
+    async with playing() as play:
+        exchange, request = await play.receive_request()
+        frames = play.server.head(request.stream) + data(request.stream, words, end=True)
+        for part in (frames[: -len(words)], words):
+            await play.server.send(part)
+            await trio.testing.wait_all_tasks_blocked()
+        assert (await exchange.ends()).text == words
+
+
 async def test_h2_client_window_is_replenished_while_reading() -> None:
     async with playing() as play:
         exchange, request = await play.receive_request()

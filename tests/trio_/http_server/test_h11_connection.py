@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import trio
@@ -19,14 +19,12 @@ from tests.harness.wire.http1_client import (
     FakeExchange,
     FakeRouter,
     HttpWire,
+    LastStream,
     get,
     post,
     serving,
     split_answers,
 )
-
-if TYPE_CHECKING:
-    pass
 
 MockClock = trio.testing.MockClock
 wait = trio.testing.wait_all_tasks_blocked
@@ -631,6 +629,20 @@ async def open_seconds(wire: HttpWire) -> tuple[float, bytes]:
 async def test_h11_server_silent_connection_is_closed(autojump_clock: MockClock) -> None:
     async with serving(FakeRouter()) as served:
         assert await open_seconds(served.connect()) == (10, b"")
+
+
+async def test_h11_server_time_of_a_session_without_streams_begins_with_the_disconnect(
+    autojump_clock: MockClock,
+) -> None:
+    """It ends although nothing else happens: the router's next deadline is nearer now."""
+    site = LastStream()
+    async with serving(site) as served:
+        wire = served.connect()
+        await wire.send(post("/stream"))
+        await trio.sleep(300)
+        await wire.stream.aclose()
+        await trio.sleep(100)
+        assert site.times == [360]
 
 
 async def test_h11_server_idle_connection_is_closed(autojump_clock: MockClock) -> None:

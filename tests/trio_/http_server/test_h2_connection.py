@@ -11,7 +11,7 @@ import trio.testing
 from mcp_core.http import Body, End, Head
 from mcp_core.http.wire._http2_frames import PREFACE
 from mcp_trio.http_server._connection import AccessLogEntry
-from tests.harness.wire.http1_client import FakeExchange, FakeRouter
+from tests.harness.wire.http1_client import FakeExchange, FakeRouter, LastStream
 from tests.harness.wire.http2_client import CANCEL, H2Wire, answering, asking, given_up, h2_serving
 from tests.harness.wire.http2_frames import (
     ACK,
@@ -545,6 +545,20 @@ async def test_h2_server_response_at_the_deadline_does_not_end_the_connection(
             served.driver.pump()
             assert (await wire.answer(1)).status == 204
             assert (await wire.answer(3)).status == 408
+
+
+async def test_h2_server_time_of_a_session_without_streams_begins_with_the_disconnect(
+    autojump_clock: MockClock,
+) -> None:
+    """It ends although nothing else happens: the router's next deadline is nearer now."""
+    site = LastStream()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(asking(1, b"", b"/stream"))
+        await trio.sleep(300)
+        await wire.stream.aclose()
+        await trio.sleep(100)
+        assert site.times == [360]
 
 
 async def test_h2_server_idle_connection_is_closed(autojump_clock: MockClock) -> None:

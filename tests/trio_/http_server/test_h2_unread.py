@@ -174,6 +174,29 @@ async def test_h2_request_that_waits_too_long_gets_503(autojump_clock: MockClock
         assert is_whole((await hoard.results(101))[0])
 
 
+async def test_h2_request_gets_503_also_if_others_have_been_read_slowly_for_long(
+    autojump_clock: MockClock,
+) -> None:
+    """Those are being sent, and none of them has a deadline by which it is dropped."""
+    async with hoarding() as hoard:
+
+        async def read_some() -> None:
+            await trio.sleep(10)
+            await hoard.wire.send(window(1, 40 * KIB), window(3, 40 * KIB))
+            await hoard.wire.settle()
+
+        await hoard.call("now", 1, 3, size=6 * SIZE)
+        for _ in range(4):
+            await read_some()
+        await hoard.call("now", 5)
+        assert hoard.ran == 2
+        for _ in range(3):
+            await read_some()
+        await trio.sleep(1)
+        assert 5 in hoard.wire.answers
+        assert (await hoard.results(5))[0].status == 503
+
+
 async def test_h2_responses_of_running_handlers_are_all_kept_for_a_client_that_reads() -> None:
     """They are far more than the limit, but nothing is wrong with their client."""
     async with hoarding() as hoard:

@@ -188,6 +188,14 @@ def test_listed_hosts_single_string_raises() -> None:
         HostOriginPolicy(None, origins="https://example.com")
 
 
+def test_host_that_was_allowed_is_known() -> None:
+    """The check of a request looks there first: all requests of a client have the same host."""
+    policy = HostOriginPolicy("127.0.0.1")
+    assert policy.allows_host(b"localhost:80")
+    assert not policy.allows_host(b"evil.com")
+    assert policy.known_hosts == {b"localhost:80"}
+
+
 def test_host_and_origin_caches_are_bounded() -> None:
     policy = HostOriginPolicy("127.0.0.1")
     for port in range(1, 1000):

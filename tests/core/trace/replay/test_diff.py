@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mcp_core.trace import ChangedValue, TraceDiff, TraceLine, TruncatedMessage, diff_traces
+from mcp_core.trace.replay._differences import find_differences
 from tests.core.trace.judge.conversations import META, C, S, Sent, ask, error, notify, result
 from tests.core.trace.replay.traces import AT, CALL, HANDSHAKE, call, recorded, text
 
@@ -289,3 +290,15 @@ def test_mark_of_a_process_is_no_difference(style: str, place: int) -> None:
 def test_text_that_only_names_the_mark_is_compared() -> None:
     old, new = ({"content": [{"type": "text", "text": f"{MARK} is {each}"}]} for each in "ab")
     assert len(outcome(old, new)) == 1
+
+
+@pytest.mark.parametrize(("depth", "found"), [(10, 10), (300, 200)])
+def test_values_that_differ_have_pointers_of_a_bounded_length(depth: int, found: int) -> None:
+    """Deeper ones are compared as a whole, since each step takes a frame of Python's stack."""
+
+    def nested(value: int) -> Any:
+        return json.loads("[" * depth + str(value) + "]" * depth)
+
+    (difference,) = find_differences(nested(1), nested(2))
+    assert difference.pointer == ("0",) * found
+    assert list(find_differences(nested(1), nested(1))) == []
