@@ -929,6 +929,20 @@ def test_no_step_of_the_upkeep_of_many_tasks_is_long(path: Path, count: int) -> 
     with_store(path, main)
 
 
+def test_worker_without_tasks_is_forgotten_at_the_renewal_of_another(path: Path) -> None:
+    """Each start of a server is a new worker, so the file would grow for ever."""
+
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        await store.create(new_record(), **MANY)  # of w1
+        for worker in "w1", "w2", "w3":
+            await store.renew_lease(worker, 30.0)
+        assert store._file is not None
+        names = store._file._writer.execute("SELECT name FROM workers ORDER BY name").fetchall()
+        assert [name for (name,) in names] == ["w1", "w3"]
+
+    with_store(path, main)
+
+
 def test_queries_use_an_index(path: Path) -> None:
     """The query plans allow no scan of the tasks and no sort, however many there are."""
 

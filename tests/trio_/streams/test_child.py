@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
+import trio.testing
 
 from mcp_core import ConnectFailed
 from mcp_core.processes._child_environment import INHERITED_VARIABLES, MARK_VARIABLE
@@ -619,6 +620,31 @@ async def test_child_stderr_forwarding_drops_if_ours_is_blocked(
             assert os.get_blocking(sys.stderr.fileno())
             nursery.start_soon(read_again)
     assert len(got) < 500_000
+
+
+async def test_stderr_that_takes_nothing_is_waited_for_once(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A server must not lose a second at each line, until our stderr takes bytes again."""
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    forwarder = _child._StderrForwarder(writer)
+
+    async def seconds() -> float:
+        start = trio.current_time()
+        await forwarder.write(b"x" * 1_000_000)
+        return trio.current_time() - start
+
+    waited = pytest.approx(1.0, abs=0.1)
+    try:
+        for _ in range(2):
+            assert [await seconds(), await seconds(), await seconds()] == [waited, 0.0, 0.0]
+            with suppress(BlockingIOError):
+                while os.read(reader, 65536):
+                    pass
+    finally:
+        forwarder.close()
+        os.close(reader)
 
 
 @pytest.mark.usefixtures("each_kind_of_pipe")

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcp_core.contract import Contract, compare_contracts, offers_of_lists
+from mcp_trio.cli._errors import CliError
 from mcp_trio.cli._screen import Screen
+from mcp_trio.cli.use import _contract
 from mcp_trio.cli.use._contract import show_changes
 from tests.harness.world.command import GREETER, TEAHOUSE, answering, output_of, run
 from tests.harness.world.threaded_http import fixed_response, threaded_http_server
@@ -286,6 +288,16 @@ def test_wrong_line_or_file_is_status_2_with_cause(
     result = run("inspect", *words, *target, cwd=tmp_path)
     assert result.returncode == 2
     assert cause in result.stderr
+
+
+@pytest.mark.parametrize(("more", "cause"), [(0, "it is not JSON"), (1, "it has more than 1 MiB")])
+def test_contract_of_any_size_is_not_read_whole(
+    file: Path, monkeypatch: pytest.MonkeyPatch, more: int, cause: str
+) -> None:
+    monkeypatch.setattr(_contract, "_MAX_SIZE", 1 << 20)
+    file.write_bytes(b"x" * ((1 << 20) + more))
+    with pytest.raises(CliError, match=cause):
+        _contract.load_contract(file)
 
 
 def test_revision_that_the_contract_does_not_have_is_status_2(file: Path) -> None:

@@ -124,6 +124,7 @@ class HttpStandIn:
     is_refusing: bool = False
     requests: list[HttpRequest] = field(default_factory=list)
     connections: int = 0
+    open_connections: int = 0
 
     async def connect_stream(self) -> trio.abc.Stream:
         """Return a connection to it."""
@@ -132,6 +133,7 @@ class HttpStandIn:
             raise ConnectFailed("connection refused") from ConnectionRefusedError()
         ours, theirs = memory_stream_pair()
         self.connections += 1
+        self.open_connections += 1
         self.nursery.start_soon(self._serve, theirs)
         return ours
 
@@ -140,6 +142,7 @@ class HttpStandIn:
         async with stream:
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 await self._serve_requests(stream, received)
+        self.open_connections -= 1
 
     async def _serve_requests(self, stream: trio.abc.Stream, received: bytearray) -> None:
         while True:

@@ -194,6 +194,15 @@ async def test_sessions_are_one_for_each_caller_and_are_deleted(autojump_clock: 
             assert request.headers["mcp-session-id"] == "s-1"
 
 
+async def test_load_that_is_closed_leaves_no_connection_open(autojump_clock: Any) -> None:
+    async with http_load(answer) as (load, stand_in):
+        await load.turn(Mix([PING]), Pace(None, 3), 0.1)
+        assert stand_in.open_connections == 3
+        await load.aclose()
+        await trio.testing.wait_all_tasks_blocked()
+        assert stand_in.open_connections == 0
+
+
 async def test_session_that_has_ended_is_begun_again(autojump_clock: Any) -> None:
     """The third call has HTTP 404, and those after it have a session again."""
     answered = 0
