@@ -1,5 +1,7 @@
 """Cancel a client's conversation, one of its calls, or the server, after any step of the loop.
 
+The default run cancels after every third step, `-m long` after each.
+
 The cancellation always arrives, no task is left, handlers have ended, and the rest continues to
 work.
 """
@@ -19,6 +21,7 @@ from tests.harness import either
 from tests.harness.asyncio_memory import asyncio_memory_pair
 from tests.harness.jsonrpc import D, E
 from tests.harness.world.virtual_time import run
+from tests.levels import long
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
     Act = Callable[[Client], Awaitable[object]]
 
 MOST_STEPS = 200
-STRIDE = 3  # for a quick test; the scenarios begin at different steps
 
 
 class Lab:
@@ -100,8 +102,8 @@ async def cancel_after(steps: int, coroutine: Coroutine[Any, Any, None]) -> bool
     return True
 
 
-def at_many_steps(play: Callable[[Lab, int], Coroutine[Any, Any, bool]], version: str) -> None:
-    """Call `play` with a fresh server for each step, until it returns that all was over."""
+def at_many_steps(play: Callable[[Lab, int], Coroutine[Any, Any, bool]], stride: int) -> None:
+    """Call `play` with a fresh server for each `stride`-th step, until all was over before it."""
 
     async def main(steps: int) -> bool:
         lab = Lab()
@@ -110,7 +112,7 @@ def at_many_steps(play: Callable[[Lab, int], Coroutine[Any, Any, bool]], version
         assert asyncio.all_tasks() == {asyncio.current_task()}
         return cancelled
 
-    for steps in range(int(version == D), MOST_STEPS, STRIDE):
+    for steps in range(0, MOST_STEPS, stride):
         if not run(main(steps)):
             assert steps > 5
             return
@@ -119,11 +121,17 @@ def at_many_steps(play: Callable[[Lab, int], Coroutine[Any, Any, bool]], version
 
 ACTS = pytest.mark.parametrize("act", [call, be_asked, listen])
 VERSIONS = pytest.mark.parametrize("version", [D, E])
+STRIDES = pytest.mark.parametrize("stride", [3, long(1)])
 
 
 @ACTS
 @VERSIONS
-def test_conversation_cancelled_at_any_step_leaves_nothing(act: Act, version: str) -> None:
+@STRIDES
+def test_conversation_cancelled_at_any_step_leaves_nothing(
+    act: Act, version: str, stride: int
+) -> None:
+    """Its stream is closed and its server ends, whether the client was open or not."""
+
     async def play(lab: Lab, steps: int) -> bool:
         ours, serving = lab.start()
 
@@ -137,12 +145,15 @@ def test_conversation_cancelled_at_any_step_leaves_nothing(act: Act, version: st
         await serving
         return cancelled
 
-    at_many_steps(play, version)
+    at_many_steps(play, stride)
 
 
 @ACTS
 @VERSIONS
-def test_call_cancelled_at_any_step_leaves_its_client_alive(act: Act, version: str) -> None:
+@STRIDES
+def test_call_cancelled_at_any_step_leaves_its_client_alive(
+    act: Act, version: str, stride: int
+) -> None:
     async def play(lab: Lab, steps: int) -> bool:
         ours, serving = lab.start()
         async with either.connect_stream(ours, versions=[version], on_roots=roots) as client:
@@ -154,11 +165,12 @@ def test_call_cancelled_at_any_step_leaves_its_client_alive(act: Act, version: s
         await serving
         return cancelled
 
-    at_many_steps(play, version)
+    at_many_steps(play, stride)
 
 
 @VERSIONS
-def test_server_cancelled_at_any_step_ends_its_client(version: str) -> None:
+@STRIDES
+def test_server_cancelled_at_any_step_ends_its_client(version: str, stride: int) -> None:
     """The client sees a failed or lost connection, never a hang, and the writer gets closed."""
 
     async def play(lab: Lab, steps: int) -> bool:
@@ -179,4 +191,4 @@ def test_server_cancelled_at_any_step_ends_its_client(version: str) -> None:
             assert cancelled
         return cancelled
 
-    at_many_steps(play, version)
+    at_many_steps(play, stride)
