@@ -48,7 +48,7 @@ _LEFT_OUT: Final = (
     "tests/drivers/test_uri_spellings.py::test_host_reads",
     # They measure memory, and this plugin keeps the lines.
     "tests/drivers/test_bad_input.py::test_server_300_mib",
-    "tests/trio_/test_pressure.py::test_pressure_many_messages_to_an_unread_client",
+    "tests/drivers/test_pressure.py::test_pressure_many_messages_to_an_unread_client",
     # Its server's wall clock jumps, and the messages' doesn't.
     "tests/test_task_stores.py::test_clock_that_jumps_ahead",
     # They look at the methods that this plugin replaces.

@@ -1,11 +1,12 @@
-"""The server on asyncio: handlers in tasks and threads, how they end, and backpressure."""
+"""The server on asyncio: how it ends, and backpressure on a socket.
+
+`tests/drivers` has its handlers.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -26,14 +27,7 @@ from tests.harness.jsonrpc import (
 )
 from tests.harness.world.loop import descriptors, run
 from tests.harness.world.virtual_time import thread_waiting
-from tests.harness.world.waiting import PATIENCE
 from tests.levels import long
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-NEUTRAL = "The tool failed with an internal error"
-word: contextvars.ContextVar[str] = contextvars.ContextVar("word", default="nothing")
 
 
 class Handlers:
@@ -58,17 +52,6 @@ class Handlers:
             return "gone on"
 
         @self.server.tool
-        async def stubborn() -> str:
-            """Wait for the test, and take no for an answer."""
-            self.started.set()
-            try:
-                await asyncio.sleep(1000)
-            except asyncio.CancelledError:
-                await self.go.wait()
-            self.seen.append("went on")
-            return "gone on"
-
-        @self.server.tool
         async def flood(number: int, context: Context, size: int = 1000) -> int:
             """Report much progress."""
             self.started.set()
@@ -85,101 +68,6 @@ class Handlers:
                 context.progress_nowait(step, message="x" * size)
                 self.seen.append("reported")
             return number
-
-        @self.server.tool
-        async def swap_word(text: str) -> str:
-            """Give the word that a handler before this one has set, and set another."""
-            before = word.get()
-            word.set(text)
-            return before
-
-        @self.server.tool
-        def swap_word_at_once(text: str) -> str:
-            """Do the same, not in a task."""
-            before = word.get()
-            word.set(text)
-            return before
-
-    def fails(self, error: Callable[[], BaseException], *, thread: bool) -> None:
-        async def fail() -> str:
-            """Fail."""
-            raise error()
-
-        def fail_in_thread() -> str:
-            """Fail."""
-            raise error()
-
-        if thread:
-            self.server.add_tool(fail_in_thread, name="fail", thread=True)
-        else:
-            self.server.add_tool(fail, name="fail")
-
-
-@pytest.mark.parametrize("thread", [False, True], ids=["task", "thread"])
-@pytest.mark.parametrize(
-    "error",
-    [
-        ZeroDivisionError,
-        SystemExit,
-        KeyboardInterrupt,
-        StopIteration,
-        asyncio.CancelledError,
-        GeneratorExit,
-    ],
-)
-def test_handler_raising_ends_only_its_call(error: type[BaseException], thread: bool) -> None:
-    async def main() -> None:
-        handlers = Handlers()
-        handlers.fails(error, thread=thread)
-        async with served(handlers.server) as wire:
-            assert text_of(await wire.call(1, "fail")).startswith(NEUTRAL)
-            assert await wire.is_alive()
-
-    run(main())
-
-
-@pytest.mark.parametrize("version", [D, E])
-def test_handler_cancelled_by_client_sends_nothing(version: str) -> None:
-    async def main() -> None:
-        handlers = Handlers()
-        async with served(handlers.server, version) as wire:
-            await wire.send(wire.calling(1, "wait"))
-            await handlers.started.wait()
-            await wire.send(cancelled(1))
-            assert await wire.is_alive()
-            assert handlers.seen == ["cancelled"]
-
-    run(main())
-
-
-def test_handler_cancelled_before_first_step_sends_nothing() -> None:
-    async def main() -> None:
-        handlers = Handlers()
-        async with served(handlers.server) as wire:
-            await wire.send(wire.calling(1, "wait"), cancelled(1))
-            assert await wire.is_alive()
-            assert handlers.seen == []
-            await wire.send(wire.calling(1, "wait"))  # the id is free again
-            await handlers.started.wait()
-            handlers.go.set()
-            assert text_of(await wire.receive()) == "gone on"
-
-    run(main())
-
-
-def test_handler_ignoring_cancellation_sends_nothing() -> None:
-    async def main() -> None:
-        handlers = Handlers()
-        async with served(handlers.server) as wire:
-            await wire.send(wire.calling(1, "stubborn"))
-            await handlers.started.wait()
-            await wire.send(cancelled(1))
-            assert await wire.is_alive()
-            handlers.go.set()
-            assert await wire.is_alive()
-            assert handlers.seen == ["went on"]
-
-    run(main())
 
 
 # -- Input -----------------------------------------------------------------------------------------
@@ -244,28 +132,6 @@ def test_handler_asks_client_in_two_tasks() -> None:
 
     run(with_a_session())
     run(without())
-
-
-def test_handlers_have_their_own_context_variables() -> None:
-    async def main() -> None:
-        word.set("the server's")
-        async with served(Handlers().server) as wire:
-            for id, tool in enumerate(
-                ("swap_word", "swap_word_at_once", "swap_word", "swap_word_at_once", "swap_word")
-            ):
-                assert text_of(await wire.call(id, tool, {"text": tool})) == "the server's"
-
-    run(main())
-
-
-def test_handler_started_by_other_task_does_not_see_its_context() -> None:
-    async def main() -> None:
-        async with served(Handlers(in_flight=1).server) as wire:
-            for id in range(3):
-                await wire.send(wire.calling(id, "swap_word", {"text": str(id)}))
-            assert [text_of(await wire.receive()) for _ in range(3)] == ["nothing"] * 3
-
-    run(main())
 
 
 # -- Shutdown --------------------------------------------------------------------------------------
@@ -366,38 +232,6 @@ def test_serve_streams_may_be_cancelled() -> None:
     run(main())
 
 
-def test_worker_thread_of_cancelled_call_continues() -> None:
-    """A thread can't be cancelled: its late progress and result are dropped, not sent."""
-
-    async def main() -> None:
-        server, started, go, ended = (
-            Server("s"),
-            threading.Event(),
-            threading.Event(),
-            threading.Event(),
-        )
-
-        @server.tool(thread=True)
-        def block(context: Context) -> str:
-            """Block."""
-            started.set()
-            go.wait(PATIENCE)
-            context.progress_nowait(1)
-            ended.set()
-            return "too late"
-
-        async with served(server) as wire:
-            await wire.send(wire.calling(1, "block", progressToken=1))
-            assert await asyncio.to_thread(started.wait, PATIENCE)
-            await wire.send(cancelled(1))
-            assert await wire.is_alive()
-            go.set()
-            assert await asyncio.to_thread(ended.wait, PATIENCE)
-            assert await wire.is_alive()
-
-    run(main())
-
-
 # -- Backpressure ----------------------------------------------------------------------------------
 
 
@@ -430,42 +264,6 @@ def test_client_not_reading_blocks_progress(tool: str, monkeypatch: pytest.Monke
             messages = [await wire.receive() for _ in range(601)]
             assert [message["params"]["progress"] for message in messages[:-1]] == list(range(600))
             assert text_of(messages[-1]) == "600"
-
-    run(main())
-
-
-def test_link_at_request_limit_stops_reading() -> None:
-    """With one running and one waiting call, even a ping stays unread until a place is free."""
-
-    async def main() -> None:
-        handlers = Handlers(in_flight=1, waiting=1)
-        async with served(handlers.server) as wire:
-            await wire.send(*(wire.calling(id, "wait") for id in range(5)), ping("late"))
-            await asyncio.sleep(0.1)
-            handlers.go.set()
-            answers = [await wire.receive() for _ in range(6)]
-            ids = [answer["id"] for answer in answers]
-            assert [id for id in ids if id != "late"] == [0, 1, 2, 3, 4]
-            assert (
-                ids.index("late") > 2
-            )  # it had to wait before it was read, and then needed no place
-            assert all("result" in answer for answer in answers)
-
-    run(main())
-
-
-def test_link_calls_handle_timeout() -> None:
-    async def main() -> None:
-        handlers = Handlers(in_flight=1, waiting=1, pause=0.1)
-        async with served(handlers.server) as wire:
-            started = asyncio.get_running_loop().time()
-            await wire.send(*(wire.calling(id, "wait") for id in range(4)))
-            refused = [await wire.receive(), await wire.receive()]
-            assert asyncio.get_running_loop().time() - started == pytest.approx(0.1)
-            assert [answer["id"] for answer in refused] == [2, 3]
-            assert all("ask again later" in answer["error"]["message"] for answer in refused)
-            handlers.go.set()
-            assert [(await wire.receive())["id"] for _ in range(2)] == [0, 1]
 
     run(main())
 

@@ -1,4 +1,4 @@
-"""The lifespan of a server, around its conversations."""
+"""The lifespan of a server, around its conversations, and changes that it announces to them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
 
 from mcp_core.registry import Context, Server
 from tests.harness import either
 from tests.harness.jsonrpc import text_of
 from tests.harness.wire.lines import served
+from tests.harness.world import virtual_time
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -98,3 +100,48 @@ async def test_serving_without_lifespan_has_no_value() -> None:
 
     async with served(server) as wire:
         assert text_of(await wire.call(1, "value")) == "None"
+
+
+# -- Changes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("waits_for_threads")
+@pytest.mark.parametrize("where", ["a handler", "another task", "a thread"])
+async def test_serving_change_reaches_the_client_from_any_thread(where: str) -> None:
+    """`changed` needs no token of a loop, and does nothing once all conversations have ended."""
+    server = Server("s")
+
+    @server.tool
+    async def change() -> str:
+        """Change."""
+        if where == "a handler":
+            server.changed(tools=True)
+        return "changed"
+
+    async with served(server) as wire:
+        assert text_of(await wire.call(1, "change")) == "changed"
+        if where == "another task":
+            server.changed(tools=True)
+        elif where == "a thread":
+            await either.in_thread(lambda: server.changed(tools=True))
+        assert await wire.receive() == {
+            "jsonrpc": "2.0",
+            "method": "notifications/tools/list_changed",
+            "params": {},
+        }
+    server.changed(tools=True)  # no conversation is left
+
+
+def test_serving_change_after_the_run_is_ignored(each_driver: str) -> None:
+    server = Server("s")
+    server.add_tool(lambda: "x", name="t", description="Do.", input_schema={"type": "object"})
+
+    async def main() -> None:
+        async with either.connect(server) as client:
+            await client.list_tools()
+
+    if each_driver == "trio":
+        trio.run(main)
+    else:
+        virtual_time.run(main())
+    server.changed(tools=True)

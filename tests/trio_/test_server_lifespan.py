@@ -1,4 +1,4 @@
-"""Around conversations: orderly shutdown, and listeners. Lifespans are in `tests/drivers`."""
+"""Around conversations: orderly shutdown, and listeners. The rest is in `tests/drivers`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import trio
 import trio.testing
 
 from mcp_core import PeerError
-from mcp_core.registry import Server
-from mcp_trio import connect, connect_stream, memory_pair, serve_listeners, serve_stream
+from mcp_trio import connect_stream, memory_pair, serve_listeners, serve_stream
 from tests.drivers.test_server_lifespan import build
 from tests.harness.jsonrpc import text_of
-from tests.harness.wire.lines import Wire, served
+from tests.harness.wire.lines import Wire
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -189,44 +188,3 @@ async def test_serving_listeners_cancelled_are_closed(tmp_path: Path) -> None:
             nursery.cancel_scope.cancel()
     assert events == ["enter s", "leave"]
     assert listeners[0].socket.fileno() == -1
-
-
-# -- Changes -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("where", ["a handler", "another task", "a thread"])
-async def test_serving_change_reaches_the_client_from_any_thread(where: str) -> None:
-    """`changed` needs no trio token, and does nothing once all conversations have ended."""
-    server = Server("s")
-
-    @server.tool
-    async def change() -> str:
-        """Change."""
-        if where == "a handler":
-            server.changed(tools=True)
-        return "changed"
-
-    async with served(server) as wire:
-        assert text_of(await wire.call(1, "change")) == "changed"
-        if where == "another task":
-            server.changed(tools=True)
-        elif where == "a thread":
-            await trio.to_thread.run_sync(lambda: server.changed(tools=True))
-        assert await wire.receive() == {
-            "jsonrpc": "2.0",
-            "method": "notifications/tools/list_changed",
-            "params": {},
-        }
-    server.changed(tools=True)  # no conversation is left
-
-
-def test_serving_change_after_the_run_is_ignored() -> None:
-    server = Server("s")
-    server.add_tool(lambda: "x", name="t", description="Do.", input_schema={"type": "object"})
-
-    async def main() -> None:
-        async with connect(server) as client:
-            await client.list_tools()
-
-    trio.run(main)
-    server.changed(tools=True)

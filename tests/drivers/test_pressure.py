@@ -1,6 +1,6 @@
 """Load above the limits: what waits, what continues, the memory it costs, and that nothing is lost.
 
-Memory is what Python allocates during the load. The clock is a mock when a timeout is near.
+Memory is what Python allocates during the load.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from contextlib import nullcontext
 from typing import Any, Final, Self
 
 import pytest
-import trio
-import trio.testing
 
 from mcp_core import Connection, Limits, Role
 from mcp_core.registry import Context, Server
 from mcp_core.types import CreateMessageParams, CreateMessageResult, TextContent
-from mcp_trio import _server, connect
+from tests.harness import either
 from tests.harness.jsonrpc import (
     D,
     E,
@@ -29,7 +27,7 @@ from tests.harness.jsonrpc import (
 from tests.harness.wire.lines import ERAS, Wire, served
 from tests.levels import long
 
-MockClock = trio.testing.MockClock
+pytestmark = pytest.mark.usefixtures("each_driver")
 
 KIB: Final = 1024
 MIB: Final = 1024 * 1024
@@ -72,7 +70,8 @@ def conns(monkeypatch: pytest.MonkeyPatch) -> list[Connection]:
         made.append(Connection(role, *args))
         return made[-1]
 
-    monkeypatch.setattr(_server, "Connection", make)
+    for package in "mcp_trio", "mcp_asyncio_shim":
+        monkeypatch.setattr(f"{package}._server.Connection", make)
     return made
 
 
@@ -127,11 +126,11 @@ async def test_pressure_many_messages_to_an_unread_client(
         memory = Memory() if many == MANY else None
         with memory or nullcontext():
             await wire.send(wire.calling("much", tool, **meta))
-            await trio.testing.wait_all_tasks_blocked()
+            await either.wait_all_tasks_blocked()
             waiting_at = chatter.sent
             for n in range(3):  # other requests are read and answered
                 await wire.send(wire.calling(n, "touch"))
-                await trio.testing.wait_all_tasks_blocked()
+                await either.wait_all_tasks_blocked()
             assert chatter.touched == 3
             assert (
                 chatter.sent == waiting_at < 250
@@ -158,9 +157,9 @@ async def test_pressure_handler_waiting_for_an_unread_client_can_be_cancelled(ve
     chatter = LoudServer()
     async with served(chatter.server, version) as wire:
         await wire.send(wire.calling(11, "progress", progressToken=1))
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         await wire.send(cancelled(11))
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         sent = chatter.sent
         await wire.send(wire.calling(12, "touch"))
         while "method" in (message := await wire.receive()):
@@ -180,7 +179,7 @@ async def test_pressure_many_handlers_sending_to_an_unread_client(number: int) -
         memory = Memory() if number == 256 else None
         with memory or nullcontext():
             await wire.send(*(wire.calling(n, "progress", progressToken=n) for n in ids))
-            await trio.testing.wait_all_tasks_blocked()
+            await either.wait_all_tasks_blocked()
             sent = chatter.sent
         assert memory is None or memory.peak < 8 * MIB
         assert sent < 200 + 2 * number  # each has sent one message, and some a few more
@@ -192,11 +191,11 @@ async def test_pressure_many_handlers_sending_to_an_unread_client(number: int) -
 
 
 @pytest.mark.long
-async def test_pressure_slow_reader_is_not_treated_as_silent(autojump_clock: MockClock) -> None:
+async def test_pressure_slow_reader_is_not_treated_as_silent() -> None:
     """Its messages stay in the pipe, because a server does not read while its responses wait."""
     server, pings, answered = Server("patient", keep_alive=1), 60_000, 0
-    start = trio.current_time()
-    async with served(server) as wire, trio.open_nursery() as nursery:
+    start = either.current_time()
+    async with served(server) as wire, either.open_nursery() as nursery:
 
         async def send_all() -> None:
             for first in range(0, pings, 1000):
@@ -207,8 +206,8 @@ async def test_pressure_slow_reader_is_not_treated_as_silent(autojump_clock: Moc
         while answered < pings:
             answered += "method" not in await lines.next()
             if answered % 500 == 0 and answered < pings // 2:
-                await trio.sleep(0.1)
-        assert trio.current_time() - start > 5
+                await either.sleep(0.1)
+        assert either.current_time() - start > 5
         assert await wire.is_alive()
 
 
@@ -219,14 +218,14 @@ class GatedServer:
     """A server with a tool that waits for the test; `inside` has the running calls."""
 
     def __init__(self, limits: Limits) -> None:
-        self.inside: dict[int, trio.Event] = {}
+        self.inside: dict[int, either.EventLike] = {}
         self.most = 0
         self.server = Server("gate", limits=limits)
         self.server.add_tool(self.enter)
 
     async def enter(self, number: int) -> int:
         """Enter."""
-        self.inside[number] = gate = trio.Event()
+        self.inside[number] = gate = either.Event()
         self.most = max(self.most, len(self.inside))
         try:
             await gate.wait()
@@ -238,12 +237,12 @@ class GatedServer:
 @pytest.mark.parametrize("version", ERAS)
 @pytest.mark.parametrize("calls", [1_300, long(3_000)])
 async def test_pressure_calls_over_the_limit_wait(
-    version: str, calls: int, conns: list[Connection], autojump_clock: MockClock
+    version: str, calls: int, conns: list[Connection]
 ) -> None:
     """The server stops parsing, so backpressure reaches the sender, and all calls run in order."""
     all_sent = False
     gate = GatedServer(Limits(in_flight=4, waiting=8))
-    async with served(gate.server, version) as wire, trio.open_nursery() as nursery:
+    async with served(gate.server, version) as wire, either.open_nursery() as nursery:
         await wire.ping()
 
         async def send_all() -> None:
@@ -252,7 +251,7 @@ async def test_pressure_calls_over_the_limit_wait(
             all_sent = True
 
         nursery.start_soon(send_all)
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         [conn] = conns
         stats = conn.stats()
         assert (stats.in_flight, stats.waiting) == (4, 8)
@@ -268,7 +267,7 @@ async def test_pressure_calls_over_the_limit_wait(
             answer = await wire.receive()
             answers.append(answer["id"])
             assert text_of(answer) == str(answer["id"])
-            await trio.testing.wait_all_tasks_blocked()
+            await either.wait_all_tasks_blocked()
         assert answers == list(range(calls))
         assert gate.most == 4
         stats = conn.stats()
@@ -279,7 +278,7 @@ async def test_pressure_calls_over_the_limit_wait(
 @pytest.mark.requirement("DEC-12")
 @pytest.mark.parametrize("version", ERAS)
 async def test_pressure_calls_waiting_too_long_are_rejected(
-    version: str, conns: list[Connection], autojump_clock: MockClock
+    version: str, conns: list[Connection]
 ) -> None:
     """Only the 12 calls that ran or waited succeed; the others get the error for an overload."""
     calls = 1_000
@@ -294,14 +293,14 @@ async def test_pressure_calls_waiting_too_long_are_rejected(
                 assert answer["id"] not in answers
                 answers[answer["id"]] = answer
 
-        async with trio.open_nursery() as nursery:
+        async with either.open_nursery() as nursery:
             nursery.start_soon(receive_all)
             await wire.send(*(wire.calling(n, "enter", {"number": n}) for n in range(calls)))
-            await trio.sleep(6)
+            await either.sleep(6)
             while len(answers) < calls:
                 for event in gate.inside.values():
                     event.set()
-                await trio.testing.wait_all_tasks_blocked()
+                await either.wait_all_tasks_blocked()
         done = [n for n, answer in answers.items() if "result" in answer]
         assert sorted(done) == list(range(12))  # those that ran or waited
         codes = Counter(answer["error"]["code"] for answer in answers.values() if "error" in answer)
@@ -313,7 +312,7 @@ async def test_pressure_calls_waiting_too_long_are_rejected(
 @pytest.mark.parametrize("version", ERAS)
 @pytest.mark.parametrize("count", [200, long(2_000)])
 async def test_pressure_our_client_may_exceed_the_limits_of_our_server(
-    version: str, count: int, autojump_clock: MockClock
+    version: str, count: int
 ) -> None:
     """The calls wait for a free slot without a timeout or a rejection."""
     server = Server("slow", limits=Limits(in_flight=8, waiting=8))
@@ -321,7 +320,7 @@ async def test_pressure_our_client_may_exceed_the_limits_of_our_server(
     @server.tool
     async def double(number: int) -> int:
         """Double it."""
-        await trio.sleep(0.01)
+        await either.sleep(0.01)
         return 2 * number
 
     doubled: dict[int, str] = {}
@@ -329,8 +328,8 @@ async def test_pressure_our_client_may_exceed_the_limits_of_our_server(
     async def call(number: int) -> None:
         doubled[number] = (await client.call_tool("double", {"number": number})).text
 
-    async with connect(server, versions=[version]) as client:
-        async with trio.open_nursery() as nursery:
+    async with either.connect(server, versions=[version]) as client:
+        async with either.open_nursery() as nursery:
             for n in range(count):
                 nursery.start_soon(call, n)
         assert doubled == {n: str(2 * n) for n in range(count)}
@@ -341,28 +340,30 @@ async def test_pressure_our_client_may_exceed_the_limits_of_our_server(
 
 @pytest.mark.parametrize("version", ERAS)
 async def test_pressure_handlers_ignoring_cancellation_keep_their_slots(
-    version: str, conns: list[Connection], autojump_clock: MockClock
+    version: str, conns: list[Connection]
 ) -> None:
     """A cancelled handler still runs, so freeing its slot early would exceed the limit."""
     server = Server("stubborn", limits=Limits(in_flight=4, waiting=4))
     returned = 0
 
+    async def work(context: Context) -> None:
+        await either.sleep(1)
+        await context.progress(1)
+
     @server.tool
     async def ignore(context: Context) -> str:
         """Ignore all cancellations."""
         nonlocal returned
-        with trio.CancelScope(shield=True):
-            await trio.sleep(1)
-            await context.progress(1)
+        await either.shielded(work(context))
         returned += 1
         return "too late"
 
     async with served(server, version) as wire:
         await wire.send(*(wire.calling(n, "ignore", progressToken=n) for n in range(11, 15)))
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         await wire.send(*(cancelled(n) for n in range(11, 15)))
         await wire.send(*(wire.calling(n, "ignore") for n in range(15, 19)))
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         assert (conns[0].stats().in_flight, conns[0].stats().waiting) == (4, 4)
         assert {(await wire.receive())["id"] for _ in range(4)} == {15, 16, 17, 18}
         assert returned == 8
@@ -389,10 +390,10 @@ ROOTS: Final = {"roots": [{"uri": "file:///a"}, {"uri": "file:///b"}]}
 
 
 async def test_pressure_server_request_from_a_full_connection_is_answered(
-    asking: Server, conns: list[Connection], autojump_clock: MockClock
+    asking: Server, conns: list[Connection]
 ) -> None:
     """All handlers wait for the client, and its answers are behind more of its calls."""
-    start = trio.current_time()
+    start = either.current_time()
     async with served(asking) as wire:
         await wire.send(*(wire.calling(n, "roots") for n in range(11, 15)))
         questions = [await wire.receive(), await wire.receive()]
@@ -412,7 +413,7 @@ async def test_pressure_server_request_from_a_full_connection_is_answered(
                 answers[message["id"]] = message
         assert [text_of(answers[id]) for id in range(11, 15)] == ["2"] * 4
         assert [answers[id]["error"]["code"] for id in range(15, 20)] == [-32000] * 5
-        assert trio.current_time() == start  # nothing has timed out
+        assert either.current_time() == start  # nothing has timed out
         stats = conns[0].stats()
         assert stats.in_flight == stats.waiting == stats.calls == 0
         assert await wire.is_alive()
@@ -459,7 +460,7 @@ async def test_pressure_disconnect_within_a_response_cancels_handlers(
     async def wait() -> None:
         """Wait."""
         try:
-            await trio.sleep_forever()
+            await either.sleep_forever()
         finally:
             over.append("wait")
 
@@ -467,7 +468,7 @@ async def test_pressure_disconnect_within_a_response_cancels_handlers(
         await wire.send(wire.calling(11, "wait"), wire.calling(12, "much"))
         await wire.stream.receive_some(1000)
         await wire.stream.aclose()
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         assert over == ["wait"]
         assert conns[0].stats().in_flight == 0
     assert caplog.records == []
@@ -489,13 +490,13 @@ async def test_client_large_response_to_a_server_request_arrives() -> None:
             role="assistant", content=TextContent("x" * 2 * MIB), model="long"
         )
 
-    async with connect(server, versions=[D], on_sample=on_sample) as client:
+    async with either.connect(server, versions=[D], on_sample=on_sample) as client:
         results: list[str] = []
 
         async def call() -> None:
             results.append((await client.call_tool("ask")).text)
 
-        async with trio.open_nursery() as nursery:
+        async with either.open_nursery() as nursery:
             for _ in range(4):
                 nursery.start_soon(call)
     assert results == [str(2 * MIB)] * 4
