@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import pytest
-import trio
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from tests.drivers.conftest import hosts_without_threads  # noqa: F401
 
 
 @pytest.fixture(autouse=True)
-def _no_threads_beside_a_mock_clock(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Run functions in the task: the clock would jump while all tasks wait for a thread."""
-
-    async def run(_: object, function: Callable[[], Any]) -> Any:
-        await trio.lowlevel.checkpoint()
-        return function()
-
+def _no_threads_beside_a_mock_clock(request: pytest.FixtureRequest) -> None:
     if "autojump_clock" in request.fixturenames:
-        monkeypatch.setattr("mcp_trio.host._host._TrioHostRuntime.in_thread", run)
+        request.getfixturevalue("hosts_without_threads")

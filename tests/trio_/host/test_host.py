@@ -25,10 +25,10 @@ from mcp_core.host import (
 )
 from mcp_core.runtime.host import HostLimits, MemoryApprovals
 from mcp_trio.host._host import Host
+from tests.drivers.played_host import PlayedServer, PlayedSource, tool
 from tests.harness.forms import Seats
 from tests.harness.jsonrpc import VERSIONS
 from tests.levels import long
-from tests.trio_.host.played import PlayedServer, PlayedSource, tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,8 +15,8 @@ import trio.testing
 from mcp_core import ConnectFailed
 from mcp_core.host import ServerUnavailable
 from mcp_trio.host._host import Host
+from tests.drivers.played_host import PlayedServer, PlayedSource, tool
 from tests.harness.jsonrpc import D
-from tests.trio_.host.played import PlayedServer, PlayedSource, tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,11 +18,11 @@ from mcp_core.host import ServerUnavailable
 from mcp_core.types import ElicitParams, ElicitValue
 from mcp_trio import LoginConfig, MemoryStorage, connect_http, serve_http
 from mcp_trio.host._host import Host
+from tests.drivers.played_host import reached, usable
 from tests.harness.jsonrpc import D, E
 from tests.harness.world.oauth import oauth_world
 from tests.harness.world.waiting import PATIENCE
 from tests.trio_.auth.test_authorization import headless
-from tests.trio_.host.played import reached, usable
 from tests.trio_.host.test_host import make_server, text_of
 
 if TYPE_CHECKING:

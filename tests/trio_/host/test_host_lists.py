@@ -17,10 +17,10 @@ from mcp_core import ConnectionLost
 from mcp_core.host import ApprovalRequired, CallDenied, UnknownName
 from mcp_core.runtime.host import CallAnswer, MemoryApprovals
 from mcp_trio.host._host import Host
+from tests.drivers.played_host import PlayedServer, PlayedSource, reached, tool
 from tests.harness.jsonrpc import D, E
 from tests.harness.wire.lines import ERAS
 from tests.levels import long
-from tests.trio_.host.played import PlayedServer, PlayedSource, reached, tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -25,9 +25,9 @@ from mcp_core.runtime.host import MemoryApprovals
 from mcp_trio.host._host import Host
 from mcp_trio.streams._child import Grace
 from mcp_trio.testing._leaks import children
+from tests.drivers.played_host import reached, usable
 from tests.harness.world.pipes import alive, python, until
 from tests.harness.world.waiting import PATIENCE
-from tests.trio_.host.played import reached, usable
 
 if TYPE_CHECKING:
     from pathlib import Path

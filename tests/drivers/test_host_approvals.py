@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-import trio
-import trio.testing
 
 from mcp_core.host import (
     ApprovalRequired,
@@ -20,14 +18,16 @@ from mcp_core.host import (
     UnknownName,
 )
 from mcp_core.runtime.host import MemoryApprovals, ServerQuestion
-from mcp_trio.host._host import Host
-from tests.trio_.host.played import PlayedServer, PlayedSource, states_of, tool
+from tests.drivers.played_host import Host, PlayedServer, PlayedSource, states_of, tool
+from tests.harness import either
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mcp_core.drivers import ClientConfigOptions
     from mcp_core.runtime.host import ClientConnection
+
+pytestmark = pytest.mark.usefixtures("each_driver", "hosts_without_threads")
 
 FILE = "/project/.mcp.json"
 
@@ -72,15 +72,13 @@ class ProjectSource(PlayedSource):
 # -- Approval ------------------------------------------------------------------------------------
 
 
-async def test_server_of_a_project_waits_for_its_approval(
-    autojump_clock: trio.abc.Clock,
-) -> None:
+async def test_server_of_a_project_waits_for_its_approval() -> None:
     """Neither time nor `restart` nor `enable` replaces the approval, which the next host reuses."""
     source, stored = ProjectSource(), MemoryApprovals()
     async with Host({}, approvals=stored) as host, host.changes() as changes:
         host.add_source(source)
         await host.wait_settled()
-        await trio.sleep(3600)
+        await either.sleep(3600)
         assert (host.status()["played"].state, source.attempts) == ("unapproved", [])
         with pytest.raises(ApprovalRequired, match="played is not approved: its command"):
             await host.call_tool("played", "look")
@@ -88,7 +86,7 @@ async def test_server_of_a_project_waits_for_its_approval(
             await host.call("mcp__played__look")
         host.restart("played")
         host.enable("played")
-        await trio.sleep(1)
+        await either.sleep(1)
         assert source.attempts == []
         await host.approve_server(await host.server_question("played"))
         await host.wait_settled()
@@ -101,35 +99,31 @@ async def test_server_of_a_project_waits_for_its_approval(
 
 
 @pytest.mark.parametrize("answer", [True, False])
-async def test_user_is_asked_before_the_server_is_started(
-    answer: bool, autojump_clock: trio.abc.Clock
-) -> None:
+async def test_user_is_asked_before_the_server_is_started(answer: bool) -> None:
     """A refusal leaves the server unapproved, and the host doesn't ask again."""
     questions: list[ServerQuestion] = []
 
     async def ask(question: ServerQuestion) -> bool:
         assert source.attempts == []
-        await trio.sleep(10)
+        await either.sleep(10)
         questions.append(question)
         return answer
 
     source = ProjectSource()
     async with Host({}, on_approve_server=ask) as host:
         host.add_source(source)
-        before = trio.current_time()
+        before = either.current_time()
         await host.wait_settled()
-        assert trio.current_time() - before >= 10
+        assert either.current_time() - before >= 10
         assert host.status()["played"].state == ("ready" if answer else "unapproved")
         assert [(each.server, each.launch.command, each.state) for each in questions] == [
             ("played", "/usr/bin/server", "new")
         ]
-        await trio.sleep(3600)
+        await either.sleep(3600)
         assert len(questions) == 1
 
 
-async def test_changed_command_is_asked_about_at_the_next_start(
-    autojump_clock: trio.abc.Clock,
-) -> None:
+async def test_changed_command_is_asked_about_at_the_next_start() -> None:
     """An approval covers one command: a restart after a crash must not run another."""
     source = ProjectSource()
     async with Host({}) as host, host.changes() as changes:
@@ -140,7 +134,7 @@ async def test_changed_command_is_asked_about_at_the_next_start(
         source.command = "/tmp/evil"
         await source.server.die()
         await host.wait_settled()
-        await trio.sleep(100)
+        await either.sleep(100)
         status = host.status()["played"]
         assert (status.state, status.reason) == ("unapproved", "what it runs has changed")
         assert len(source.attempts) == 1
@@ -154,14 +148,12 @@ async def test_changed_command_is_asked_about_at_the_next_start(
 
 
 @pytest.mark.parametrize("state", ["connecting", "ready"])
-async def test_server_whose_approval_was_removed_is_ended(
-    state: str, autojump_clock: trio.abc.Clock
-) -> None:
+async def test_server_whose_approval_was_removed_is_ended(state: str) -> None:
     """Another program removes it, and the configuration is read again. Asking takes a minute."""
 
     async def on_input(_: object) -> str:
         if state == "connecting":
-            await trio.sleep(60)
+            await either.sleep(60)
         return "v"
 
     source, stored = ProjectSource(), MemoryApprovals()
@@ -170,19 +162,17 @@ async def test_server_whose_approval_was_removed_is_ended(
         host.add_source(source)
         await host.wait_settled()
         await host.approve_server(await host.server_question("played"))
-        await trio.sleep(10)
+        await either.sleep(10)
         assert host.status()["played"].state == state
         stored.change(lambda approvals: approvals.with_server(FILE, "played", None))
         await host.replace_sources([source])
-        await trio.sleep(3600)
+        await either.sleep(3600)
         status = host.status()["played"]
         assert (status.state, status.reason) == ("unapproved", "its approval was removed")
         assert len(source.attempts) == len(source.closed) == (state == "ready")
 
 
-async def test_approval_of_what_was_shown_does_not_cover_what_is_found_later(
-    autojump_clock: trio.abc.Clock,
-) -> None:
+async def test_approval_of_what_was_shown_does_not_cover_what_is_found_later() -> None:
     """The command changes while the user reads the question, and must not run."""
     source = ProjectSource()
     async with Host({}) as host:
@@ -199,9 +189,7 @@ async def test_approval_of_what_was_shown_does_not_cover_what_is_found_later(
         assert (await host.server_question("played")).state == "changed"
 
 
-async def test_server_is_started_with_the_launch_that_was_compared(
-    autojump_clock: trio.abc.Clock,
-) -> None:
+async def test_server_is_started_with_the_launch_that_was_compared() -> None:
     async def on_input(_: object) -> str:
         source.command = "/tmp/evil"  # found by every later `prepare`
         assert (await host.server_question("played")).launch.command == "/tmp/evil"
@@ -216,9 +204,7 @@ async def test_server_is_started_with_the_launch_that_was_compared(
         assert [launch.command for launch in source.launches if launch] == ["/usr/bin/server"]
 
 
-async def test_unapproved_server_that_cannot_be_started_has_failed(
-    autojump_clock: trio.abc.Clock,
-) -> None:
+async def test_unapproved_server_that_cannot_be_started_has_failed() -> None:
     """There is nothing to ask about until its program exists."""
     source = ProjectSource()
     source.failure = FileNotFoundError("there is no program server")
@@ -235,15 +221,13 @@ async def test_unapproved_server_that_cannot_be_started_has_failed(
         assert host.status()["played"].state == "unapproved"
 
 
-async def test_question_about_a_removed_server_is_cancelled(
-    autojump_clock: trio.abc.Clock,
-) -> None:
+async def test_question_about_a_removed_server_is_cancelled() -> None:
     """The callback is cancelled, so a dialogue can close its window."""
-    cancelled = trio.Event()
+    cancelled = either.Event()
 
     async def ask(_: object) -> bool:
         try:
-            await trio.sleep_forever()
+            await either.sleep_forever()
         finally:
             cancelled.set()
         raise AssertionError
@@ -251,16 +235,14 @@ async def test_question_about_a_removed_server_is_cancelled(
     source = ProjectSource()
     async with Host({}, on_approve_server=ask) as host:
         host.add_source(source)
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         await host.remove("played")
-        await trio.testing.wait_all_tasks_blocked()
+        await either.wait_all_tasks_blocked()
         assert cancelled.is_set()
         assert source.attempts == []
 
 
-async def test_annotations_of_a_project_server_do_not_count(
-    autojump_clock: trio.abc.Clock,
-) -> None:
+async def test_annotations_of_a_project_server_do_not_count() -> None:
     async with Host({}, on_approve_server=lambda _: True) as host:
         host.add_source(ProjectSource(server=PlayedServer(tool("look"))))
         await host.wait_settled()
@@ -271,15 +253,13 @@ async def test_annotations_of_a_project_server_do_not_count(
 # -- Inputs --------------------------------------------------------------------------------------
 
 
-async def test_input_is_asked_for_once_for_all_servers_of_a_file(
-    autojump_clock: trio.abc.Clock,
-) -> None:
+async def test_input_is_asked_for_once_for_all_servers_of_a_file() -> None:
     """Two servers share a file and its inputs; a restart asks for nothing again."""
     asked: list[str] = []
 
     async def ask(question: ConfigInput) -> str | None:
         asked.append(question.id)
-        await trio.sleep(5)
+        await either.sleep(5)
         return None if question.id == "none" else f"the {question.id}"
 
     sources = [ProjectSource(name) for name in ("a", "b", "c")]
@@ -294,15 +274,13 @@ async def test_input_is_asked_for_once_for_all_servers_of_a_file(
         assert [each.inputs_given for each in sources] == [[{"token": "the token"}]] * 3
         assert asked.count("token") == 2  # once for each file
         await sources[0].server.die()
-        await trio.sleep(20)
+        await either.sleep(20)
         assert sources[0].inputs_given[1:] == [{"token": "the token"}]
         assert asked.count("token") == 2
 
 
 @pytest.mark.parametrize("is_async", [True, False])
-async def test_input_that_cannot_be_asked_for_is_a_verdict(
-    is_async: bool, autojump_clock: trio.abc.Clock
-) -> None:
+async def test_input_that_cannot_be_asked_for_is_a_verdict(is_async: bool) -> None:
     """A retry would raise again, so the server fails for good, with the exception as reason."""
 
     async def ask(_: ConfigInput) -> str:
@@ -315,7 +293,7 @@ async def test_input_that_cannot_be_asked_for_is_a_verdict(
     source = ProjectSource()
     source.needs_approval = False
     source.wanted = ("token",)
-    async with Host({}, on_input=function) as host:  # type: ignore[arg-type]
+    async with Host({}, on_input=function) as host:
         host.add_source(source)
         await host.wait_settled()
         status = host.status()["played"]

@@ -1,10 +1,12 @@
 """Servers of a host that a test plays in memory: their lists, their faults, and their attempts.
 
-With trio's `MockClock` the delays of the host pass at once, and their lengths are exact.
+On a clock that jumps, as that of `each_driver`, the delays of the host pass at once, and their
+lengths are exact.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -12,23 +14,22 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from mcp_core.runtime.host import ServerSource
-from mcp_trio import connect_stream, memory_pair
-from mcp_trio._nursery import open_quiet_nursery
-from mcp_trio.testing import ScriptedPeer
+from tests.harness import either
 from tests.harness.jsonrpc import D, E
+from tests.harness.wire.lines import Wire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
     from mcp_core.drivers import ClientConfigOptions
     from mcp_core.host import ServerLaunch, ServerState, ServerStatus
+    from mcp_core.runtime import AbstractClient
     from mcp_core.runtime.host import AbstractHost, ClientConnection, HostChange, HostChanges
-    from mcp_trio import Client
 
     Message = dict[str, Any]
     Answer = Callable[[Message], Awaitable[None]]
 
-__all__ = ["PlayedServer", "PlayedSource", "reached", "states_of", "tool", "usable"]
+__all__ = ["Host", "PlayedServer", "PlayedSource", "reached", "states_of", "tool", "usable"]
 
 _ID = "io.modelcontextprotocol/subscriptionId"
 _LISTS = {
@@ -38,6 +39,11 @@ _LISTS = {
     "resources/templates/list": "resourceTemplates",
 }
 _METHOD_NOT_FOUND = -32601
+
+
+def Host(servers: Any, **options: Any) -> Any:  # noqa: N802  the drivers' name
+    """Create a host of the running driver."""
+    return either.package().Host(servers, **options)
 
 
 def tool(name: str, description: str = "Does it.", **more: Any) -> Message:
@@ -51,12 +57,12 @@ def tool(name: str, description: str = "Does it.", **more: Any) -> Message:
     }
 
 
-class _Peer(ScriptedPeer):
+class _Peer(Wire):
     """A peer that several tasks may send with."""
 
-    def __init__(self, stream: trio.abc.Stream, version: str) -> None:
+    def __init__(self, stream: Any, version: str) -> None:
         super().__init__(stream, version)
-        self._lock = trio.Lock()
+        self._lock = trio.Lock() if either.on_trio() else asyncio.Lock()
 
     async def send(self, *messages: Message | list[Any] | str | bytes) -> None:
         async with self._lock:
@@ -85,21 +91,21 @@ class PlayedServer:
         self.instructions = ""
         self.answers: dict[str, Answer] = {}
         self.received: Counter[str] = Counter()
-        self.peer: ScriptedPeer
+        self.peer: Wire
         self._subscriptions: list[Any] = []
 
-    async def serve(self, stream: trio.abc.Stream) -> None:
+    async def serve(self, stream: Any) -> None:
         """Serve one conversation, until its stream ends."""
         self.peer = _Peer(stream, self.version)
         self._subscriptions = []
         try:
-            async with trio.open_nursery() as nursery:
+            async with either.open_nursery() as nursery:
                 await self._open()
                 async for message in self.peer:
                     self.received[message.get("method", "")] += 1
                     nursery.start_soon(self._answer, message)
                 nursery.cancel_scope.cancel()
-        except* (trio.BrokenResourceError, trio.ClosedResourceError):
+        except* (trio.BrokenResourceError, trio.ClosedResourceError, ConnectionError):
             pass
 
     async def _open(self) -> None:
@@ -192,24 +198,23 @@ class PlayedSource(ServerSource):
         return self._connect(options)
 
     @asynccontextmanager
-    async def _connect(self, options: ClientConfigOptions) -> AsyncIterator[Client]:
+    async def _connect(self, options: ClientConfigOptions) -> AsyncIterator[AbstractClient]:
         number = len(self.attempts)
-        self.attempts.append(trio.current_time())
+        self.attempts.append(either.current_time())
         try:
-            await trio.sleep(self.connecting_takes)
+            await either.sleep(self.connecting_takes)
             failure = self.failures[number] if number < len(self.failures) else None
             if failure is not None:
                 raise failure
-            ours, theirs = memory_pair()
-            async with open_quiet_nursery() as nursery:
+            ours, theirs = either.memory_pair()
+            async with either.open_quiet_nursery() as nursery:
                 nursery.start_soon(self.server.serve, theirs)
                 options["versions"] = [self.server.version]
-                async with connect_stream(ours, **options) as client:
+                async with either.connect_stream(ours, **options) as client:
                     yield client
         finally:
-            with trio.CancelScope(shield=True):
-                await trio.sleep(self.closing_takes)
-            self.closed.append(trio.current_time())
+            await either.shielded(either.sleep(self.closing_takes))
+            self.closed.append(either.current_time())
 
     def same_as(self, other: Any) -> bool:
         return isinstance(other, PlayedSource) and other.server is self.server

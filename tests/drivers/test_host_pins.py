@@ -8,8 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import trio
-import trio.testing
 
 from mcp_core import CallTimeout
 from mcp_core.host import (
@@ -22,12 +20,14 @@ from mcp_core.host import (
 )
 from mcp_core.runtime.host import MemoryApprovals
 from mcp_core.types import Tool
-from mcp_trio.host._host import Host
 from tests.core.runtime.host.world import FailingApprovals
-from tests.trio_.host.played import PlayedServer, PlayedSource, reached, tool, usable
+from tests.drivers.played_host import Host, PlayedServer, PlayedSource, reached, tool, usable
+from tests.harness import either
 
 if TYPE_CHECKING:
     from mcp_core.host import Approvals
+
+pytestmark = pytest.mark.usefixtures("each_driver", "hosts_without_threads")
 
 FILE = "/project/.mcp.json"
 GOOD, POISON = tool("look", "Good."), tool("look", "Poison.")
@@ -60,9 +60,7 @@ def stored(approvals: Approvals) -> list[str]:
     return [each.members["description"] for each in found.pins or ()]
 
 
-async def test_pins_that_were_approved_elsewhere_count_when_the_server_starts(
-    autojump_clock: trio.abc.Clock,
-) -> None:
+async def test_pins_that_were_approved_elsewhere_count_when_the_server_starts() -> None:
     """A first sight must not replace what the user has reviewed in another program meanwhile."""
     source, store = StoredSource(server=PlayedServer(POISON)), MemoryApprovals()
     source.needs_approval = True
@@ -73,15 +71,13 @@ async def test_pins_that_were_approved_elsewhere_count_when_the_server_starts(
         store.change(lambda old: old.with_server(FILE, "played", approval))
         await host.replace_sources([source])
         await reached(host, "ready")
-        await trio.sleep(5)
+        await either.sleep(5)
         assert host.tools() == ()
         assert len((await host.pending())["played"].comparison.changed) == 1
         assert stored(store.load()) == ["Good."]
 
 
-async def test_pins_of_two_hosts_are_stored_beside_each_other(
-    autojump_clock: trio.abc.Clock,
-) -> None:
+async def test_pins_of_two_hosts_are_stored_beside_each_other() -> None:
     """The first host stores its new tool and must not restore its old pin for the other."""
     store = MemoryApprovals()
     first, second = PlayedServer(GOOD), PlayedServer(GOOD)
@@ -91,17 +87,17 @@ async def test_pins_of_two_hosts_are_stored_beside_each_other(
     ):
         newer = tool("look", "Newer.")
         await second.change(newer)
-        await trio.sleep(2)
+        await either.sleep(2)
         await two.approve_definitions((await two.pending())["played"])
         assert stored(store.load()) == ["Newer."]
         await first.change(GOOD, tool("more", "More."))
-        await trio.sleep(2)
+        await either.sleep(2)
         await one.approve_definitions((await one.pending())["played"])
         assert sorted(stored(store.load())) == ["More.", "Newer."]
 
 
 async def test_first_pins_that_cannot_be_stored_fail_the_server(
-    autojump_clock: trio.abc.Clock, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Else each run would be a first sight, and no change would ever be found."""
     async with Host([StoredSource()], approvals=FailingApprovals()) as host:
@@ -123,22 +119,20 @@ async def test_first_pins_that_cannot_be_stored_fail_the_server(
     ],
 )
 async def test_definitions_that_are_too_large_are_a_problem(
-    tools: list[dict[str, Any]], problem: str, autojump_clock: trio.abc.Clock
+    tools: list[dict[str, Any]], problem: str
 ) -> None:
     server = PlayedServer(GOOD)
     async with Host([StoredSource(server=server)]) as host:
         await server.change(*tools)
-        await trio.sleep(2)
+        await either.sleep(2)
         assert problem in host.catalog("played").problems["tools"]
         assert [each.description for each in host.tools()] == ["Good."]
         await server.change(GOOD, tool("more"))
-        await trio.sleep(2)
+        await either.sleep(2)
         assert host.catalog("played").problems == {}
 
 
-async def test_instructions_that_are_too_large_count_as_none(
-    autojump_clock: trio.abc.Clock,
-) -> None:
+async def test_instructions_that_are_too_large_count_as_none() -> None:
     server = PlayedServer(GOOD)
     server.instructions = "x" * 300_000
     async with Host([StoredSource(server=server)]) as host:
@@ -146,32 +140,28 @@ async def test_instructions_that_are_too_large_count_as_none(
         assert len(host.tools()) == 1
 
 
-async def test_call_of_a_server_that_lists_without_end_times_out(
-    autojump_clock: trio.abc.Clock,
-) -> None:
+async def test_call_of_a_server_that_lists_without_end_times_out() -> None:
     """Each page has a next cursor: the call's timeout still counts, and so does the list's."""
     server = PlayedServer(GOOD)
 
     async def answer(request: dict[str, Any]) -> None:
-        await trio.sleep(0.5)
+        await either.sleep(0.5)
         cursor = f"page {server.received['tools/list']}"
         await server.peer.answer(request, {"tools": [], "nextCursor": cursor})
 
     server.answers["tools/list"] = answer
     async with Host([StoredSource(server=server)], wait=0, connect_timeout=20) as host:
         await reached(host, "ready")
-        before = trio.current_time()
+        before = either.current_time()
         with pytest.raises(CallTimeout, match="played was not ready within 1 s"):
             await host.call_tool("played", "look", timeout=1)
-        assert trio.current_time() - before == pytest.approx(1)
+        assert either.current_time() - before == pytest.approx(1)
         await host.wait_settled()
-        assert trio.current_time() - before < 25
+        assert either.current_time() - before < 25
         assert "max_timeout" in host.catalog("played").problems["tools"]
 
 
-async def test_call_is_not_made_with_another_definition_than_was_approved(
-    autojump_clock: trio.abc.Clock,
-) -> None:
+async def test_call_is_not_made_with_another_definition_than_was_approved() -> None:
     """While the user reads the question, the server restarts with another tool of this name."""
     server = PlayedServer(GOOD)
 
@@ -179,7 +169,7 @@ async def test_call_is_not_made_with_another_definition_than_was_approved(
         server.lists["tools"] = [tool("look", "Another one.")]
         await server.die()
         await usable(host)
-        await trio.sleep(5)
+        await either.sleep(5)
         assert [each.description for each in host.tools()] == ["Another one."]
         return True
 
@@ -193,9 +183,7 @@ async def test_call_is_not_made_with_another_definition_than_was_approved(
     assert server.received["tools/call"] == 0
 
 
-async def test_server_whose_approval_was_removed_is_ended_when_approvals_are_read_again(
-    autojump_clock: trio.abc.Clock,
-) -> None:
+async def test_server_whose_approval_was_removed_is_ended_when_approvals_are_read_again() -> None:
     """Revoking must work on a running host, and not only at its next start."""
     source, store = StoredSource(), MemoryApprovals()
     source.needs_approval = True
@@ -208,13 +196,11 @@ async def test_server_whose_approval_was_removed_is_ended_when_approvals_are_rea
         await host.replace_sources([source])
         await host.wait_settled()
         assert host.status()["played"].state == "unapproved"
-        await trio.sleep(1)
+        await either.sleep(1)
         assert (len(source.closed), host.tools()) == (1, ())
 
 
-async def test_rules_for_any_definition_end_when_another_launch_is_approved(
-    autojump_clock: trio.abc.Clock,
-) -> None:
+async def test_rules_for_any_definition_end_when_another_launch_is_approved() -> None:
     """Broad permissions were given to the old program; denials and rules with a digest stay."""
     source, store = StoredSource(), MemoryApprovals()
     source.needs_approval = True
