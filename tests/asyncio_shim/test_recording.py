@@ -12,6 +12,7 @@ import pytest
 
 import mcp_asyncio_shim
 from mcp_asyncio_shim import Host, connect, serve_streams
+from mcp_core import ConnectFailed
 from mcp_core.adapters import Recording
 from tests.asyncio_shim.test_http_transport import on_trio
 from tests.harness.jsonrpc import E
@@ -64,6 +65,23 @@ def test_child_is_recorded_on_both_sides(path: Path, tmp_path: Path) -> None:
     assert sent[-1].status == 0
     assert methods(sent) == methods(received)
     assert {line.sender for line in received if line.end} == {"client", "server"}
+
+
+@pytest.mark.process
+def test_child_that_fails_is_recorded(path: Path) -> None:
+    """Its status is in the trace, although there was never a conversation."""
+
+    async def main() -> None:
+        with pytest.raises(ConnectFailed, match="ended the connection"):
+            async with connect([sys.executable, "-c", "raise SystemExit(3)"], record=path):
+                pass
+
+    run_with_processes(main())
+    _, lines = read_file(path)
+    assert [(line.kind, line.status) for line in lines if line.kind is not None] == [
+        ("spawn", None),
+        ("exit", 3),
+    ]
 
 
 def test_server_on_streams_is_recorded(path: Path) -> None:

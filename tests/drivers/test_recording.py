@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from mcp_core import __version__
+from mcp_core import ConnectFailed, __version__
 from mcp_core.adapters import Recorder, Recording, _recorder
 from mcp_core.types import TextContent
 from tests.harness import either
 from tests.harness.traces import content, make_server, methods, read_file, talk
+from tests.harness.wire.http1_server import PlayedHttpServer, Request, connect_to, playing
 from tests.harness.world.waiting import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("each_driver")
@@ -74,6 +75,34 @@ async def test_server_on_a_stream_is_recorded(path: Path) -> None:
     assert (header.observer, header.transport) == ("server", "stream")
     assert ("client", "tools/call") in methods(lines)
     assert {line.sender for line in lines if line.end} == {"client", "server"}
+
+
+@pytest.mark.parametrize(
+    ("begins", "end"),
+    [(False, ("server", "reset")), (True, ("client", "closed"))],
+    ids=["no response", "half a response"],
+)
+async def test_http_request_that_fails_is_recorded(
+    begins: bool, end: tuple[str, str], path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server hangs up: the trace shows why connecting failed."""
+
+    async def hang_up(request: Request) -> None:
+        if begins:
+            await request.connection.stream.send_all(
+                b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{"
+            )
+
+    server = PlayedHttpServer()
+    server.play = hang_up  # type: ignore[method-assign]
+    async with playing(server, monkeypatch):
+        with pytest.raises(ConnectFailed):
+            async with connect_to(server, record=path):
+                pass
+    _, lines = read_file(path)
+    assert lines[0].http is not None
+    assert (lines[-1].sender, lines[-1].end) == end
+    assert [line.raw for line in lines[1:-1]] == ["{"] * begins
 
 
 async def test_trace_that_is_cancelled_is_complete(path: Path) -> None:

@@ -187,26 +187,6 @@ def test_server_on_stdio_is_recorded(path: Path) -> None:
     assert lines[0].raw == "no json"
 
 
-async def test_http_request_that_fails_is_recorded(path: Path) -> None:
-    """The server hangs up without an answer: the trace shows why connecting failed."""
-    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    url = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}/mcp"
-
-    async def hang_up(stream: trio.SocketStream) -> None:
-        await stream.receive_some()
-        await stream.aclose()
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(trio.serve_listeners, hang_up, listeners)
-        with pytest.raises(mcp_trio.ConnectFailed):
-            async with connect(url, record=path):
-                pass
-        nursery.cancel_scope.cancel()
-    _, lines = read_file(path)
-    assert lines[0].http is not None
-    assert (lines[1].sender, lines[1].end) == ("server", "reset")
-
-
 # -- Secrets ---------------------------------------------------------------------------------------
 
 
