@@ -227,8 +227,8 @@ class _AsgiDriver(ConnectionDriver):
             await self.wait_until(lambda: not self.tasks, SHUTDOWN_GRACE)
         finally:
             try:
-                for task in self.tasks:
-                    task.cancel()
+                for cancel in self.tasks.values():
+                    cancel()
                 await self.wait_until(lambda: not self.tasks, _CANCELLED_GRACE)
             finally:
                 self.router.close()

@@ -104,7 +104,7 @@ class Client(AbstractClient):
         await self._transport.aclose()
         # A callback may itself be what closes the client.
         own_task = {asyncio.current_task()}
-        await self._transport.wait_until(lambda: not self._transport.tasks - own_task)
+        await self._transport.wait_until(lambda: not self._transport.tasks.keys() - own_task)
 
     async def _call(self, steps: CallSteps[T], options: CallOptions) -> T:
         call = _Call(self, steps, options)

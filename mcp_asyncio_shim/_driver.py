@@ -44,13 +44,13 @@ class ConnectionDriver:
         machine: has the deadlines for which the timer is set.
         process_events: called by `pump` to process the machine's events. It must not wait.
 
-    `tasks` are the tasks of the jobs that are running.
+    `tasks` are the tasks of the jobs that are running, each with a function that cancels it once.
     """
 
     def __init__(self, machine: TimedMachine, process_events: Callable[[], object]) -> None:
         self.loop = asyncio.get_running_loop()
         self.clock = self.loop.time
-        self.tasks: set[asyncio.Task[None]] = set()
+        self.tasks: dict[asyncio.Task[None], Callable[[], None]] = {}
         self._machine = machine
         self._process_events = process_events
         self._pumped = asyncio.Event()
@@ -91,7 +91,7 @@ class ConnectionDriver:
         """Run `job` in a task, and call `pump` (by default our own) when it is over."""
 
         def on_end(task: asyncio.Task[None]) -> None:
-            self.tasks.discard(task)
+            self.tasks.pop(task)
             job.dropped()
             if pump is None:
                 self.pump()
@@ -99,8 +99,7 @@ class ConnectionDriver:
                 pump()
 
         task = self.loop.create_task(run_job(job))
-        job.stop = _canceller(task)
-        self.tasks.add(task)
+        self.tasks[task] = job.stop = _canceller(task)
         # A callback, not a `finally` in the task: a task that is cancelled before its first step
         # never runs at all.
         task.add_done_callback(on_end)

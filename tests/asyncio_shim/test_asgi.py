@@ -16,6 +16,7 @@ from mcp_core.auth import (
     TokenVerifier,
 )
 from tests.core.auth.minting import JWKS
+from tests.harness.jsonrpc import cancelled
 from tests.harness.wire.asgi import (
     Call,
     Host,
@@ -129,6 +130,38 @@ def test_asgi_application_shuts_down_before_its_lifespan_ends() -> None:
             assert lived.seen == ["in"]
         assert lived.seen == ["in", "out"]
         assert neutral.log == ["cancelled"]
+
+    run(main())
+
+
+def test_asgi_shutdown_does_not_interrupt_the_cleanup_of_a_cancelled_handler() -> None:
+    """asyncio has no shield: a second cancellation would interrupt its `finally` block."""
+    seen: list[str] = []
+
+    async def main() -> None:
+        neutral = Neutral()
+
+        @neutral.server.tool
+        async def tidy() -> None:
+            """Wait, and take eight seconds to clean up."""
+            neutral.started.set()
+            try:
+                await asyncio.sleep(60)
+            finally:
+                seen.append("cancelled")
+                await asyncio.sleep(8)
+                seen.append("clean")
+
+        app = asgi(neutral.server)
+        async with serve_app(app) as host:
+            session = await host.session()
+            session.calling(1, "tidy")
+            await neutral.started.wait()
+            await session.post(cancelled(1)).end()
+            assert seen == ["cancelled"]
+            await app._shut_down()  # cancels what runs after 5 s
+            assert seen == ["cancelled"]
+        assert seen == ["cancelled", "clean"]
 
     run(main())
 
