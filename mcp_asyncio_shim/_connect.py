@@ -21,9 +21,9 @@ from contextlib import (
     suppress,
 )
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Final, TypeAlias, Unpack
 
-from mcp_core import ConnectFailed
+from mcp_core import ConnectFailed, ConnectionLost
 from mcp_core.drivers import (
     NETWORK_INITIALIZE_TIMEOUT,
     ClientConfigOptions,
@@ -44,8 +44,10 @@ from ._tasks import open_server
 from ._tcp import CONNECT_TIMEOUT, cannot_connect, open_streams
 
 if TYPE_CHECKING:
+    import h11
+
     from mcp_core.adapters import Recorder
-    from mcp_core.http import WebSocketUpgrade
+    from mcp_core.http import Head, WebSocketUpgrade
     from mcp_core.trace import ReplayedServer, ReplayServer
 
     from ._client import TransportFactory
@@ -54,6 +56,10 @@ else:
     ReplayedServer = type_on_first_use("mcp_core.trace", "ReplayedServer")
 
 __all__ = ["connect"]
+
+_START_SIZE: Final = len(b"HTTP/")
+_SWITCHING_PROTOCOLS: Final = 101
+_FIRST_ERROR_STATUS: Final = 400
 
 Target: TypeAlias = str | Server | ReplayedServer | Sequence[str | os.PathLike[str]]
 
@@ -352,10 +358,6 @@ async def _open_websocket(upgrade: WebSocketUpgrade, tls: ssl.SSLContext | None)
     Raises:
         ConnectFailed: the server cannot be reached within 10 s, or refuses the upgrade.
     """
-    import h11
-
-    from mcp_core.http import without_quoted_bytes
-
     try:
         with move_on_after(CONNECT_TIMEOUT):
             while True:
@@ -365,12 +367,12 @@ async def _open_websocket(upgrade: WebSocketUpgrade, tls: ssl.SSLContext | None)
                     return streams
                 streams[1].transport.abort()
                 upgrade = redirected
-    except h11.RemoteProtocolError as exc:
-        # The server may have echoed a header: h11 quotes what it refuses.
-        raise cannot_connect(upgrade.url, ValueError(without_quoted_bytes(exc))) from None
-    except (OSError, EOFError, asyncio.LimitOverrunError) as exc:
+    except ConnectionLost as exc:
+        raise ConnectFailed(str(exc)) from None
+    except OSError as exc:
         raise cannot_connect(upgrade.url, exc) from exc
-    raise cannot_connect(upgrade.url, TimeoutError())
+    where = upgrade.url.authority.decode()
+    raise ConnectFailed(f"{where} did not give us a WebSocket within {CONNECT_TIMEOUT:g} s")
 
 
 async def _upgrade(
@@ -382,23 +384,69 @@ async def _upgrade(
     """
     import h11
 
-    from mcp_core.http import Head
-
     head = upgrade.head
     wire = h11.Connection(h11.CLIENT)
     request = h11.Request(method=head.method, target=head.target, headers=head.headers)
     try:
         for event in (request, h11.EndOfMessage()):
             writer.write(wire.send(event) or b"")
-        wire.receive_data(await reader.readuntil(b"\r\n\r\n"))
-        response = wire.next_event()
-        assert isinstance(response, h11.InformationalResponse | h11.Response)
-        received = Head(response.status_code, list(response.headers))
+        received, body = await _read_response(wire, reader)
         redirected = upgrade.follow(received, secrets.token_bytes(16))
-        error = None if redirected else upgrade.find_error(received)
+        error = None if redirected else upgrade.find_error(received, body)
         if error is not None:
             raise ConnectFailed(str(error)) from error
     except BaseException:
         writer.transport.abort()
         raise
     return redirected
+
+
+async def _read_response(wire: h11.Connection, reader: asyncio.StreamReader) -> tuple[Head, bytes]:
+    """Return the head of an upgrade's response, and the body of one that reports an error.
+
+    The bytes that follow status 101 stay in `reader`.
+
+    Raises:
+        ConnectionLost: there was no valid response.
+    """
+    import h11
+
+    from mcp_core.http import MAX_ERROR_BODY, Head, require_http, response_error
+
+    data = b""
+    try:
+        # A server of another protocol may send a few bytes and wait for us.
+        data = await reader.readexactly(_START_SIZE)
+        require_http(data, "wss")
+        while True:
+            wire.receive_data(data + await reader.readuntil(b"\r\n\r\n"))
+            event = wire.next_event()
+            assert isinstance(event, h11.InformationalResponse | h11.Response)
+            if isinstance(event, h11.Response) or event.status_code == _SWITCHING_PROTOCOLS:
+                break
+            data = b""  # of the response that follows, for example, 100 Continue
+    except asyncio.IncompleteReadError as exc:
+        data += exc.partial
+        if data:
+            require_http(data, "wss")
+        raise response_error(exc, received=bool(data), ended=True) from None
+    except asyncio.LimitOverrunError:
+        raise ConnectionLost("the head of the server's answer is too long") from None
+    except h11.RemoteProtocolError as exc:
+        raise response_error(exc, received=True, ended=False) from None
+    except OSError as exc:
+        raise response_error(exc, received=bool(data), ended=True) from exc
+    head = Head(event.status_code, list(event.headers))
+    body = b""
+    if head.status < _FIRST_ERROR_STATUS:
+        return head, body  # the body isn't an error message, and it may never end
+    with suppress(OSError, h11.RemoteProtocolError):
+        while len(body) < MAX_ERROR_BODY:
+            part = wire.next_event()
+            if part is h11.NEED_DATA:
+                wire.receive_data(await reader.read(READ_SIZE))
+            elif isinstance(part, h11.Data):
+                body += part.data
+            else:
+                break
+    return head, body

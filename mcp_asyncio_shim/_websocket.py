@@ -55,8 +55,11 @@ class _FramedWebSocket(WebSocket):
         return piece
 
     def close(self, error: McpTrioError | None = None) -> None:
-        """Close the connection that the WebSocket carries."""
-        self.conn.close(error)
+        """Close the connection that the WebSocket carries; with an `error`, the stream broke."""
+        if error is None:
+            self.conn.close()
+        else:
+            self.receive_eof(self._clock())
 
 
 class _WebSocketTransport(Link):

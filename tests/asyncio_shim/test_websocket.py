@@ -260,12 +260,13 @@ REFUSALS: list[tuple[bytes, str]] = [
         b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n",
         "does not match the request",
     ),
-    (b"SSH-2.0-OpenSSH_9.9\r\n\r\n", "cannot connect to 127.0.0.1:"),
-    (b"\r\n\r\n", "cannot connect to 127.0.0.1:.* no response line"),
+    (b"SSH-2.0-OpenSSH_9.9\r\n\r\n", "not HTTP/1.1"),
+    (b"\r\n\r\n", "not HTTP/1.1"),
     # It may have echoed a header that it got.
     (b"HTTP/1.1 200 OK\r\nx CANARY: 1\r\n\r\n", "illegal header line$"),
-    (b"", "cannot connect to 127.0.0.1:"),
-    (b"HTTP/1.1 200 OK\r\nx: " + b"x" * 70_000, "cannot connect to 127.0.0.1:"),
+    (b"", "without an answer"),
+    (b"HTTP/1.1 200 OK\r\nx", "in the middle of its answer"),
+    (b"HTTP/1.1 200 OK\r\nx: " + b"x" * 140_000, "head of the server's answer is too long"),
 ]
 
 
@@ -323,7 +324,7 @@ def test_upgrade_without_response_ends_after_ten_seconds() -> None:
                 for _ in range(10):
                     await asyncio.sleep(0)
                 assert connecting.done() is is_over
-            with pytest.raises(ConnectFailed, match="cannot connect"):
+            with pytest.raises(ConnectFailed, match="not give us a WebSocket within 10 s"):
                 await connecting
 
     run(main())
