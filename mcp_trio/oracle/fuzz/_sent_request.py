@@ -48,7 +48,8 @@ class SentRequest:
         cancelled: a step has cancelled it.
         unread: how many errors without an id the server had sent before.
         was_open: the handshake was complete when it was sent.
-        is_overdue: a step has waited for the response in vain; later steps don't wait for it.
+        overdue: set once a step has waited for the response in vain; later steps don't wait for it.
+            "alone" if nothing was in its way, "behind" if a call ran. Empty otherwise.
         is_dropped: the server is known to drop it, so no step waits for a response.
         answer: the response, None before it.
         answered_at: how many messages the server had sent in this case, including the response.
@@ -69,12 +70,12 @@ class SentRequest:
         "id",
         "is_bounded",
         "is_dropped",
-        "is_overdue",
         "is_owed",
         "is_plain",
         "loss",
         "message",
         "method",
+        "overdue",
         "responses",
         "sent_at",
         "token",
@@ -93,7 +94,7 @@ class SentRequest:
         self.answered_at = 0
         self.responses = 0
         self.cancelled = False
-        self.is_overdue = False
+        self.overdue: Literal["", "alone", "behind"] = ""
         self.is_dropped = False
         self.is_owed = True
         self.batch = 0

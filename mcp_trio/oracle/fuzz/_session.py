@@ -73,6 +73,8 @@ class TargetSession(ABC):
         cancelled_at: when a step cancelled a request that can take long. None once a later request
             was answered.
         answered: how many requests were answered.
+        vain_waits: how many waits in a row have ended without a response that the server owes.
+        drops_some: in this case it answers a probe, and not what came before.
         has_spoken: the server has sent something. Before that, its process may still be starting.
         notes: oddities in this conversation that aren't faults.
         spent: the session must not be used for another case.
@@ -107,6 +109,8 @@ class TargetSession(ABC):
         self.is_misled = False
         self.cancelled_at: float | None = None
         self.answered = 0
+        self.vain_waits = 0
+        self.drops_some = False
         self.has_spoken = False
         self.notes: list[str] = []
         self.steps: Mapping[str, Any] = {}
@@ -144,6 +148,7 @@ class TargetSession(ABC):
         self.asked.clear()
         self.updates.clear()
         self.changers.clear()
+        self.vain_waits, self.drops_some = 0, False
         self.played += 1
         self._shared.case_lines.append(self._shared.line)
 
@@ -491,6 +496,7 @@ class TargetSession(ABC):
         request.responses += 1
         request.answered_at = self.messages
         self.answered += 1
+        self.vain_waits = 0
         if self.cancelled_at is not None and request.sent_at > self.cancelled_at:
             self.cancelled_at = None
         del self.open[request.id]

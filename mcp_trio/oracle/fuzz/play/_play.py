@@ -50,7 +50,10 @@ class Play:
         stress: what its stress steps may still use.
         selected: the revisions that the server has selected.
         before_cancel: how many requests a step had sent when it cancelled one of them, else 0.
+        overdue_before_cancel: those of them that had got no response in time before that.
         has_disconnected: a step has ended the conversation in order.
+        was_blocked: while a cancelled call might run, a long wait has brought no response.
+        has_slow_twin: an examination has found calls to be slow in another session, too.
         timeout, echo, guard, wanted, call_times, checks: the arguments.
     """
 
@@ -70,7 +73,10 @@ class Play:
         self.stress = StressBudget()
         self.selected: set[str] = set()
         self.before_cancel = 0
+        self.overdue_before_cancel: list[SentRequest] = []
         self.has_disconnected = False
+        self.was_blocked = False
+        self.has_slow_twin = False
         self.timeout = timeout
         self.echo = echo
         self.guard = guard

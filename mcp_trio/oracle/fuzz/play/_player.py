@@ -22,6 +22,7 @@ from ._clients import ONE_CLIENT
 from ._ending import finish
 from ._play import Play, ToolNotAllowed
 from ._step_table import STEPS
+from ._waiting import ends_early
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -107,6 +108,8 @@ class Player:
                     play.outcome.steps = place
                     break
                 await _play_step(play, step)
+                if await _ends_early(play):
+                    break
             await finish(play, probes=self._probes)
         finally:
             await play.clients.aclose()
@@ -124,6 +127,13 @@ async def _play_step(play: Play, step: Step) -> None:
         return
     with suppress(ToolNotAllowed):
         await act(play, *step[1:])
+
+
+async def _ends_early(play: Play) -> bool:
+    """Return True if the server answers nothing any more, to one of the clients."""
+    if await ends_early(play):
+        return True
+    return play.clients.other is not None and await play.clients.as_other(ends_early, play)
 
 
 async def _play_on_second(play: Play, step: Step) -> None:

@@ -14,7 +14,7 @@ from mcp_trio.oracle.fuzz._revisions import dialect_of
 
 from ._unanswered import wait_for_all
 from ._unknown import INVENTED_CURSOR, served_cursor
-from ._waiting import exchange, is_waiting, wait_until
+from ._waiting import exchange, is_waiting, wait_for, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,7 +64,7 @@ async def _page(play: Play, method: str, how: str) -> None:
     if how in ("stale", "invented"):
         await exchange(play, method, {})  # which shows whether the list has pages
         sent = await play.send(method, {"cursor": INVENTED_CURSOR})
-        await wait_until(play, lambda: sent.answer is not None)
+        await wait_for(play, sent)
         given = session.cursors.get(method, ())
         play.report(served_cursor(sent, given, session.revision))
         return

@@ -119,6 +119,7 @@ async def _cancel(play: Play, place: int) -> None:
     if request.method == "initialize":
         return  # the one request that a client must not cancel
     play.before_cancel = len(session.requests)
+    play.overdue_before_cancel = [each for each in session.open.values() if each.overdue]
     await play.cancel_request(request)
 
 

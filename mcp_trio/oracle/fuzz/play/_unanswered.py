@@ -30,7 +30,9 @@ from ._waiting import (
     answers_probe,
     begin_of,
     exchange_probe,
+    is_blocked,
     may_be_starting,
+    note_blocked,
     open_requests,
     slow_start,
     wait_as_long,
@@ -58,6 +60,7 @@ NEVER: Final = "never"  # the detail of a call that gets no response, while othe
 # The detail of a request that is lost with a cancelled one.
 LOST_TOO: Final = "with the cancelled"
 MAX_AMONG: Final = 20  # requests that are sent again to see whether one of them is lost
+_SAME_TIME: Final = 0.25  # the part of a call's time within which requests are sent together
 _SHOWN: Final = 80  # characters of a value in a sentence
 
 
@@ -79,9 +82,14 @@ async def settle(play: Play) -> None:
         for request in early:
             session.open.pop(request.id, None)
     await wait_for_all(play)
+    await _wait_for_rest(play)
     missing = [] if play.is_over() else open_requests(play)
     running = [each for each in missing if not each.is_bounded]
-    await _examine_owed(play, running)
+    if running and not play.clients.may_be_busy():
+        # A call that came later isn't in the way of these.
+        await _examine_bounded(play, [each for each in missing if each.overdue == "alone"])
+        missing = [each for each in missing if each.overdue != "alone"]
+    is_silent = await _examine_owed(play, running)
     for request in running:
         if request.answer is None and request.id in session.open:
             await _cancel_slow(play, request)
@@ -91,16 +99,38 @@ async def settle(play: Play) -> None:
     # Responses to a batch can wait for each other.
     late = {each.batch for each in running if each.batch}
     missing = [each for each in missing if each.is_bounded and each.batch not in late]
+    # A server that answers nothing for so long isn't busy with one of them.
+    is_busy = play.clients.may_be_busy() or (bool(running) and not is_silent)
+    await _examine_bounded(play, missing, is_busy=is_busy)
+
+
+async def _wait_for_rest(play: Play) -> None:
+    """Wait for the responses for which a step hasn't waited all the time."""
+    requests = [each for each in open_requests(play) if each.is_bounded and each.overdue]
+    if requests and play.session.drops_some:
+        # Each response gives the others the same time again: they may be handled in turn.
+        await wait_until(play, lambda: all(each.answer is not None for each in requests))
+
+
+async def _examine_bounded(
+    play: Play, missing: list[SentRequest], *, is_busy: bool = False
+) -> None:
+    """Report requests that run no author's code, unless the server has a reason.
+
+    With `is_busy` a call may be one, for a server that handles one request after the other.
+    """
+    session = play.session
     if missing and may_be_starting(play):
         await wait_for_start(play)
         missing = [] if play.is_over() else [each for each in missing if each.answer is None]
     if missing and (seconds := slow_start(play)):
         await wait_until(play, lambda: all(each.answer for each in missing), seconds)
         missing = [] if play.is_over() else [each for each in missing if each.answer is None]
-    if missing and (running or play.clients.may_be_busy() or await play.is_slow()):
-        # A server that handles one request after the other has a reason.
-        await wait_until(play, lambda: all(each.answer for each in missing), BUSY_TIMEOUT)
+    if missing and (is_busy or await play.is_slow()):
+        if not is_blocked(play):
+            await wait_until(play, lambda: all(each.answer for each in missing), BUSY_TIMEOUT)
         missing = [each for each in missing if each.answer is None and not session.ended]
+        note_blocked(play, missing)
         if missing and any(each.is_busy for each in play.clients):
             session.spent = True
             return
@@ -186,11 +216,11 @@ async def _examine_unanswered(play: Play) -> None:
         await _examine_stopped(play, missing[0])
 
 
-async def _examine_owed(play: Play, running: list[SentRequest]) -> None:
+async def _examine_owed(play: Play, running: list[SentRequest]) -> bool:
     """Report requests that get no response in the longest time of a call, and run no tool.
 
     A later request must get its response meanwhile: the server can be busy with one of them. If
-    that gets none either, the end of the case reports it.
+    that gets none either, the end of the case reports it. Return True then.
     """
     session, times = play.session, play.call_times
     is_wanted = play.wanted is not None and play.wanted[0] == UNANSWERED
@@ -201,19 +231,27 @@ async def _examine_owed(play: Play, running: list[SentRequest]) -> None:
         if times.may_have_stopped(each.name, is_wanted=is_wanted)
     ]
     if not owed or len(owed) < len(running) or play.clients.may_be_busy() or session.is_misled:
-        return  # another call can be in their way
-    end = max(begin_of(play, each) for each in owed) + times.longest
-    await wait_as_long(play, owed, end)
-    owed = [each for each in owed if each.answer is None]
-    if not owed or play.is_over() or await play.is_slow():
-        return
+        return False  # another call can be in their way
+    missing: list[SentRequest] = []
+    while owed and not missing:
+        # If the first ones get no response, the later ones aren't waited for as long again.
+        last = min(begin_of(play, each) for each in owed) + times.longest * _SAME_TIME
+        missing = [each for each in owed if begin_of(play, each) <= last]
+        end = max(begin_of(play, each) for each in missing) + times.longest
+        await wait_as_long(play, missing, end)
+        missing = [each for each in missing if each.answer is None]
+        owed = [each for each in owed if each.answer is None]
+    if not missing or play.is_over() or await play.is_slow():
+        return False
     is_alive = await answers_probe(play)
     for request in owed:
         if request.answer is None and not session.ended:
-            times.add_stopped(request.name)
-            if is_alive:
-                report_missing(play, request, times.longest)
+            if request in missing:
+                times.add_stopped(request.name)
+                if is_alive:
+                    report_missing(play, request, times.longest)
             session.open.pop(request.id, None)
+    return not is_alive
 
 
 async def _examine_lost(play: Play, missing: list[SentRequest]) -> None:
@@ -224,12 +262,14 @@ async def _examine_lost(play: Play, missing: list[SentRequest]) -> None:
     """
     session, times = play.session, play.call_times
     sent = [each for each in session.requests[: play.before_cancel] if each.was_open]
-    lost = [each for each in missing if each in sent]
+    # The cancellation has nothing to do with those that had their time before it.
+    lost = [each for each in missing if each in sent and each not in play.overdue_before_cancel]
     is_known = session is play.clients.first and all(each.is_plain for each in sent)
     if not lost or not is_known or len(sent) > MAX_AMONG or session.is_misled:
         return
     name = f"{lost[0].name} {LOST_TOO}"
-    if not times.may_have_stopped(name, is_wanted=play.wanted == (UNANSWERED, LOST_TOO)):
+    is_wanted = play.wanted == (UNANSWERED, LOST_TOO)
+    if play.has_slow_twin or not times.may_have_stopped(name, is_wanted=is_wanted):
         return
     if await play.is_slow():
         return
@@ -240,6 +280,7 @@ async def _examine_lost(play: Play, missing: list[SentRequest]) -> None:
         and await _are_answered_elsewhere(play, sent, lost)
     ):
         times.add_slow_elsewhere(name)
+        play.has_slow_twin = True
         return
     elapsed = trio.current_time() - began
     await wait_as_long(play, lost, trio.current_time() + elapsed + times.longest)

@@ -23,17 +23,24 @@ __all__ = [
     "PROBE_METHODS",
     "answers_probe",
     "begin_of",
+    "ends_early",
     "exchange",
     "exchange_probe",
+    "is_blocked",
     "is_waiting",
     "may_be_starting",
+    "note_blocked",
     "open_requests",
     "slow_start",
     "wait_as_long",
+    "wait_for",
     "wait_for_responses",
     "wait_for_start",
     "wait_until",
 ]
+
+MAX_VAIN_WAITS: Final = 2  # waits in a row without a response, after which a server is examined
+SHORT_WAIT: Final = 0.25  # the part of a timeout that is waited once a server drops requests
 
 # Requests that every server answers at once.
 PROBE_METHODS: Final = frozenset(dialect.ping for dialect in DIALECTS.values())
@@ -69,13 +76,30 @@ async def wait_until(play: Play, is_done: Callable[[], bool], timeout: float = 0
 
 async def wait_for_responses(play: Play) -> None:
     """Wait for the responses to requests; not as long for those that run the author's code."""
+    await _wait_for_responses(play)
+    now = trio.current_time()
+    for each in open_requests(play):
+        if not each.is_bounded and now >= _call_deadline(play, each):
+            each.overdue = each.overdue or "behind"
+            if not each.batch:  # otherwise it may be the batch that is lost
+                play.call_times.add_late(each.name, begin_of(play, each), now)
+
+
+async def _wait_for_responses(play: Play) -> None:
     session = play.session
     while is_waiting(play) and not play.is_over():
         running = [each for each in open_requests(play) if not each.is_bounded]
+        drops_batches = _drops_batches(play)
+        if drops_batches:
+            running = [each for each in running if not each.batch]
         if not running:
-            await wait_until(play, lambda: not is_waiting(play))
-            for each in open_requests(play):
-                each.is_overdue = True
+            answered = session.answered
+            await wait_until(play, lambda: not is_waiting(play), _bounded_timeout(play))
+            if drops_batches and not _drops_batches(play):
+                continue  # it answers them, but slowly
+            _set_overdue(play)
+            if session.answered == answered:
+                _count_vain_wait(play)
             return
         remaining = min(_call_deadline(play, each) for each in running) - trio.current_time()
         before = len(session.open)
@@ -85,10 +109,78 @@ async def wait_for_responses(play: Play) -> None:
 
         await wait_until(play, is_answered, max(remaining, 0.001))
         if remaining <= 0 and not is_answered():
-            if any(each.is_bounded for each in open_requests(play)):
+            bounded = [each for each in open_requests(play) if each.is_bounded]
+            if any(not each.overdue for each in bounded):
                 await wait_until(play, is_answered)
             if not is_answered():
+                _set_overdue(play)
+                _count_vain_wait(play)
                 return
+
+
+def _set_overdue(play: Play) -> None:
+    """Note that requests had their time: those for which no code of the author's runs.
+
+    So had the calls in a batch, if the server drops batches.
+    """
+    missing = open_requests(play)
+    is_busy = play.clients.may_be_busy() or any(not each.is_bounded for each in missing)
+    drops_batches = _drops_batches(play)
+    for each in missing:
+        if each.is_bounded or (each.batch and drops_batches):
+            each.overdue = each.overdue or ("behind" if is_busy else "alone")
+
+
+def _drops_batches(play: Play) -> bool:
+    """Return True if a request of an earlier batch, which runs no tool, has got no response."""
+    return any(
+        each.batch and each.overdue and each.is_bounded and each.answer is None
+        for each in play.session.requests
+    )
+
+
+def _bounded_timeout(play: Play) -> float:
+    """Return the seconds for requests that every server answers at once.
+
+    A server that drops some of them may drop more. `settle` waits for the rest of the time.
+    """
+    return play.timeout * (SHORT_WAIT if play.session.drops_some else 1)
+
+
+def _count_vain_wait(play: Play) -> None:
+    """Note that a wait has brought no response, if the server owes one and has started."""
+    session = play.session
+    if may_be_starting(play) and trio.current_time() < session.opened_at + _start_timeout(play):
+        return
+    if not slow_start(play) and any(
+        each.is_bounded and each.is_plain and each.was_open and each.is_owed
+        for each in open_requests(play)
+    ):
+        session.vain_waits += 1
+
+
+async def ends_early(play: Play) -> bool:
+    """Return True if the current client's server answers nothing any more.
+
+    Further steps would cost a timeout each, and show nothing. While a call runs, the server isn't
+    asked: it may answer nothing else meanwhile.
+    """
+    session = play.session
+    if session.vain_waits < MAX_VAIN_WAITS or play.is_over():
+        return False
+    session.vain_waits = 0
+    is_running = any(not each.is_bounded for each in open_requests(play))
+    if is_running or play.clients.may_be_busy():
+        return True
+    faults = session.take_faults()  # the probe isn't a part of the case
+    probe = await exchange_probe(play, dialect_of(session.revision).ping)
+    session.open.pop(probe.id, None)
+    session.put_faults(faults)
+    # A slow server may have answered the earlier requests meanwhile: then it drops none.
+    session.drops_some = probe.answer is not None and any(
+        each.is_bounded and each.overdue for each in open_requests(play)
+    )
+    return probe.answer is None
 
 
 async def wait_as_long(play: Play, requests: list[SentRequest], end: float) -> None:
@@ -114,7 +206,7 @@ def is_waiting(play: Play) -> bool:
     session = play.session
     now = trio.current_time()
     for each in session.open.values():
-        if each.cancelled or each.is_overdue or each.is_dropped:
+        if each.cancelled or each.overdue or each.is_dropped:
             continue
         if each.method == "subscriptions/listen":
             continue
@@ -143,12 +235,20 @@ def begin_of(play: Play, request: SentRequest) -> float:
 # -- Requests and their responses ------------------------------------------------------------------
 
 
+async def wait_for(play: Play, request: SentRequest, timeout: float = 0.0) -> None:
+    """Wait for the response to a request, by default as long as for one that runs no tool."""
+    timeout = timeout or _bounded_timeout(play)
+    await wait_until(play, lambda: request.answer is not None, timeout)
+    if request.answer is None:
+        _count_vain_wait(play)
+
+
 async def exchange(play: Play, method: str, params: Any) -> Mapping[str, Any] | None:
     """Send a request, wait for its response, and return its result, or None."""
     request = await play.send(method, params)
     is_first = method == "initialize" or may_be_starting(play)
-    timeout = _start_timeout(play) if is_first else play.timeout
-    await wait_until(play, lambda: request.answer is not None, timeout)
+    timeout = _start_timeout(play) if is_first else _bounded_timeout(play)
+    await wait_for(play, request, timeout)
     result = None if request.answer is None else request.answer.get("result")
     return result if isinstance(result, dict) else None
 
@@ -163,11 +263,27 @@ async def exchange_probe(play: Play, method: str) -> SentRequest:
     await wait_until(play, lambda: request.answer is not None, timeout)
     if request.answer is None and not session.ended:
         if play.clients.may_be_busy():
-            await wait_until(play, lambda: request.answer is not None, BUSY_TIMEOUT)
+            if not is_blocked(play):
+                await wait_until(play, lambda: request.answer is not None, BUSY_TIMEOUT)
+                note_blocked(play, [request])
         elif play.stress.is_used or slow_start(play) or await play.is_slow():
             rest = max((PROBE_TIMEOUT_FACTOR - 1) * play.timeout, slow_start(play))
             await wait_until(play, lambda: request.answer is not None, rest)
     return request
+
+
+def note_blocked(play: Play, requests: list[SentRequest]) -> None:
+    """Note that a long wait has brought no response while a call may run that took too long."""
+    is_busy = any(each.is_busy for each in play.clients)
+    play.was_blocked |= is_busy and any(each.answer is None for each in requests)
+
+
+def is_blocked(play: Play) -> bool:
+    """Return True if a long wait was in vain, and the call that may be the reason still runs.
+
+    After a `reconnect` it doesn't.
+    """
+    return play.was_blocked and any(each.is_busy for each in play.clients)
 
 
 async def answers_probe(play: Play) -> bool:

@@ -185,6 +185,58 @@ async def test_batch_with_calls_that_is_dropped_costs_the_time_of_one_call(
     assert trio.current_time() - began < DEFAULT_CALL_TIMEOUT + 5
 
 
+def drops_batches(message: Any) -> Iterator[dict[str, Any]]:
+    return iter(()) if isinstance(message, list) else answers_batches(message)
+
+
+CALL_ONE = ["tools/call", {"name": "one", "arguments": {}}, "int"]
+DROPPED: list[Step] = [("batch", [PING]), ("wait",)]
+
+
+async def test_batch_with_calls_is_not_waited_for_long_after_another_was_dropped(
+    autojump_clock: Any,
+) -> None:
+    """The first batch's ping is the same finding as without the calls, which weren't in its way."""
+    faults = []
+    for more in ([], [("batch", [CALL_ONE, PING]), ("wait",)] * 3):
+        began = trio.current_time()
+        case = [("open", BATCHED, "whole", "all"), *DROPPED, *more, LIST]
+        outcome = await play_case(BatchTarget(same_each_time(drops_batches)), case, Player())
+        faults.append([(each.row, each.cause, each.sentence) for each in outcome.faults])
+        assert [(each.row, each.is_certain) for each in outcome.faults] == [("RPC-35", False)]
+        assert trio.current_time() - began < DEFAULT_CALL_TIMEOUT
+        assert not outcome.slow
+    assert faults[0] == faults[1]
+
+
+async def test_second_dropped_batch_with_calls_costs_little(autojump_clock: Any) -> None:
+    began = trio.current_time()
+    case = [("open", BATCHED, "whole", "all"), *[("batch", [CALL_ONE, PING]), ("wait",)] * 4]
+    outcome = await play_case(BatchTarget(same_each_time(drops_batches)), case, Player())
+    assert outcome.faults == []
+    assert trio.current_time() - began < 2 * DEFAULT_CALL_TIMEOUT
+
+
+@pytest.mark.parametrize(
+    ("seconds", "steps"),
+    [
+        (3.0, [*DROPPED, ("batch", [CALL_ONE, PING]), ("wait",), LIST]),
+        (3.0, [*DROPPED, ("batch", [CALL_ONE]), LIST, ("wait",), LIST, ("wait",)]),
+        (8.0, [("batch", [CALL_ONE, PING]), ("wait",), LIST]),
+        (12.0, [("batch", [CALL_ONE, PING]), ("wait",), LIST]),
+    ],
+    ids=["batches", "a request behind", "a tool", "a slower tool"],
+)
+async def test_server_whose_batches_take_long_is_not_accused(
+    autojump_clock: Any, seconds: float, steps: list[Step]
+) -> None:
+    """It handles one message after the other."""
+    target = BatchTarget(same_each_time(answers_batches), times={"batch": seconds})
+    case = [("open", BATCHED, "whole", "all"), *steps]
+    outcome = await play_case(target, case, Player())
+    assert outcome.faults == []
+
+
 async def test_batch_where_there_are_none_needs_no_response(autojump_clock: Any) -> None:
     def respond(message: Any) -> Iterator[dict[str, Any]]:
         return iter(()) if isinstance(message, list) else answers(message)
