@@ -45,7 +45,7 @@ class TargetFault(Struct, frozen=True, kw_only=True):
         detail: for a crash its exit status. If the crash is known of an SDK, a space follows, and
             the link that explains it. For an invariant the called tool's name.
         variant: what a smaller case must keep besides row and detail. For an invariant it says
-            whether the call's arguments were wrong.
+            whether the call's arguments were wrong, and where the assertion stands.
         sentence: the fault, in one sentence.
         level: the requirement's level.
         link: the URL of the requirement's text, or "".

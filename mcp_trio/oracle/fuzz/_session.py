@@ -170,8 +170,8 @@ class TargetSession(ABC):
     def put_faults(self, faults: Iterable[TargetFault]) -> None:
         """Put faults back that were taken."""
         shared = self._shared
-        known = {each.key for each in shared.faults}
-        shared.faults += [each for each in faults if each.key not in known]
+        known = {(each.key, each.variant) for each in shared.faults}
+        shared.faults += [each for each in faults if (each.key, each.variant) not in known]
 
     def new_id(self, kind: str | list[int | str]) -> int | str:
         """Return an id that wasn't used before. Kinds: int, digits, text; or a list with the id."""
@@ -409,9 +409,10 @@ class TargetSession(ABC):
         return next((each for each in self.requests if each.id == id), None)
 
     def add_fault(self, fault: TargetFault) -> None:
-        """Add a fault, unless this case already has one with its key."""
+        """Add a fault, unless this case already has one with its key and variant."""
         faults = self._shared.faults
-        if len(faults) < MAX_KEPT and all(each.key != fault.key for each in faults):
+        key = fault.key, fault.variant
+        if len(faults) < MAX_KEPT and all((each.key, each.variant) != key for each in faults):
             if self.is_second:
                 fault = replace(fault, sentence=f"{fault.sentence}, for the second client")
             faults.append(fault)

@@ -22,7 +22,7 @@ import math
 import time
 from collections import Counter, defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 import trio
@@ -135,8 +135,8 @@ class Checks:
         """A sentence about what is broken, or ""."""
         return "; ".join(f"{name} is broken: {text}" for name, text in self.broken.items())
 
-    async def run(self, declared: Declared, *arguments: Any) -> tuple[Any, str | None]:
-        """Run a function. Return its value, and the text of its failed assertion or None.
+    async def run(self, declared: Declared, *arguments: Any) -> tuple[Any, FailedAssertion | None]:
+        """Run a function. Return its value, and its failed assertion or None.
 
         If it is broken it returns None.
         """
@@ -166,7 +166,7 @@ class Checks:
         elif done.error:
             self.break_off(declared, done.error)
         elif done.failed is not None and declared.kind != "invariant":
-            text = f"{declared.place}: only an @invariant may assert: {done.failed}"
+            text = f"{declared.place}: only an @invariant may assert: {done.failed.text}"
             self.break_off(declared, text)
         else:
             if declared.kind == "invariant":
@@ -332,9 +332,9 @@ class CaseChecks:
                     row=each.name,
                     method="tools/call",
                     detail=name,
-                    variant="" if fits else _WRONG_ARGUMENTS,
+                    variant=failed.place if fits else f"{_WRONG_ARGUMENTS} {failed.place}",
                     level="invariant",
-                    sentence=f"{_shown_call(name, arguments)}: {failed}",
+                    sentence=f"{_shown_call(name, arguments)}: {failed.text}",
                     sent=json.dumps(request.message),
                 )
                 session.add_fault(fault)
@@ -357,11 +357,18 @@ class CaseChecks:
         del known[:-MAX_VALUES]
 
 
+class FailedAssertion(NamedTuple):
+    """An assertion of the author's that has failed: its text, or else its source, and its place."""
+
+    text: str
+    place: str
+
+
 class _Done(msgspec.Struct, frozen=True):
     """A function's value, its failed assertion or its error, and the seconds that it ran."""
 
     value: Any = None
-    failed: str | None = None
+    failed: FailedAssertion | None = None
     error: str = ""
     seconds: float = 0.0
 
@@ -376,7 +383,8 @@ def _outcome(function: Callable[..., Any], arguments: tuple[Any, ...]) -> _Done:
     try:
         return _Done(function(*arguments))
     except AssertionError as exc:
-        return _Done(failed=_text_of(exc) or _line_of(exc, function))
+        text = _text_of(exc) or _line_of(exc, function)
+        return _Done(failed=FailedAssertion(text, _place_of(exc, function)))
     except BaseException as exc:  # noqa: BLE001 - also SystemExit, and `pytest.fail`
         text = ": ".join(filter(None, (type(exc).__name__, _text_of(exc))))
         return _Done(error=f"{text} ({_line_of(exc, function)})")
@@ -393,15 +401,26 @@ def _text_of(error: BaseException) -> str:
 
 def _line_of(error: BaseException, function: Callable[..., Any]) -> str:
     """Return where an error was raised in the function's file, and that line's source."""
+    file, line = function.__code__.co_filename, _number_of(error, function)
+    linecache.checkcache(file)
+    source = linecache.getline(file, line).strip()[:_SHOWN_TEXT]
+    return _place_of(error, function) + (f": {source}" if source else "")
+
+
+def _place_of(error: BaseException, function: Callable[..., Any]) -> str:
+    """Return where an error was raised in the function's file: `checks.py, line 12`."""
+    return f"{Path(function.__code__.co_filename).name}, line {_number_of(error, function)}"
+
+
+def _number_of(error: BaseException, function: Callable[..., Any]) -> int:
+    """Return the number of the last line of the function's file that an error came through."""
     file = function.__code__.co_filename
     line, trace = 0, error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == file:
             line = trace.tb_lineno
         trace = trace.tb_next
-    linecache.checkcache(file)
-    source = linecache.getline(file, line).strip()[:_SHOWN_TEXT]
-    return f"{Path(file).name}, line {line}" + (f": {source}" if source else "")
+    return line
 
 
 def _call(

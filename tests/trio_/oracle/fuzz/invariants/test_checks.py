@@ -200,6 +200,32 @@ def test_case_that_is_made_small_keeps_arguments_that_fit_the_schema(
     assert isinstance(arguments[name], str)
 
 
+TWO = """
+@invariant("read_note", errors=True)
+def note_is_right(call, result):
+    assert call.arguments["id"], "no id"
+    assert len(call.arguments["id"]) < 4, "a long id"
+"""
+
+
+@pytest.mark.parametrize(
+    ("steps", "says", "id"),
+    [
+        ([read("aaaaaa")], "a long id", "aaaa"),
+        ([read(""), read("aaaaaa")], "no id", ""),
+    ],
+)
+def test_case_that_is_made_small_shows_the_same_assertion(
+    tmp_path: Path, steps: list[Step], says: str, id: str
+) -> None:
+    """The empty text is tried first, and another assertion of the function fails for it."""
+    run = campaign(NotesServer(), checks_of(tmp_path, TWO), [*opening(OLD), *steps])
+    (finding,) = [each for each in run.findings if each.fault.kind == "invariant"]
+    assert finding.is_solid
+    assert finding.case[1:] == [read(id)]
+    assert finding.fault.sentence == f'read_note {{"id": "{id}"}}: {says}'
+
+
 # -- Results ---------------------------------------------------------------------------------------
 
 
