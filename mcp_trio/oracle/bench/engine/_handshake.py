@@ -30,9 +30,7 @@ class Handshake(NamedTuple):
     capabilities: Mapping[str, Any]
 
 
-async def negotiate(
-    ask: Ask, era: str | None, timeout: float, *, beside: bool = False
-) -> Handshake:
+async def negotiate(ask: Ask, era: str | None, timeout: float, *, beside: bool) -> Handshake:
     """Return the revision that the target speaks, after `server/discover` or `initialize`.
 
     After `initialize` the caller sends `notifications/initialized`.
@@ -84,7 +82,7 @@ async def negotiate(
                     await discovered.wait()
             else:
                 await attempt(discover, scope)
-        if stateful is not None:
+        if stateful is not None and not scope.cancel_called:
             await attempt(partial(_initialize, ask, stateful, era, timeout), scope)
     if found:
         return found[0]

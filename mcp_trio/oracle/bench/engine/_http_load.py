@@ -314,7 +314,7 @@ class HttpLoad(NurseryLoad):
     async def _negotiate(self, connection: HttpConnection, era: str | None) -> None:
         try:
             await connection.connect()
-            found = await negotiate(self._asker(connection), era, self._timeout)
+            found = await negotiate(self._asker(connection), era, self._timeout, beside=False)
         except (_Broken, ValueError, TooLarge) as exc:
             raise ConnectFailed(f"{self._url.text}: {_explain(exc)}") from exc
         self._dialect = found.dialect
@@ -422,7 +422,8 @@ class HttpLoad(NurseryLoad):
         if not self._dialect.stateful:
             return
         try:
-            found = await negotiate(self._asker(connection), self._dialect.version, self._timeout)
+            version = self._dialect.version
+            found = await negotiate(self._asker(connection), version, self._timeout, beside=False)
             await self._begin(connection, found)
         except (_Broken, ValueError, TooLarge, trio.TooSlowError) as exc:
             raise ConnectFailed(f"{self._url.text}: {_explain(exc)}") from exc
