@@ -164,6 +164,18 @@ async def test_results_are_counted_at_any_time(
     assert turn.histogram.total == pytest.approx(sum(0.01 * n + 0.013 for n in range(20)), rel=0.01)
 
 
+async def test_results_of_several_callers_are_counted_in_their_tenth(autojump_clock: Any) -> None:
+    """Of one caller the responses come in their order, but not of all together."""
+    tally = tally_of(1.0)
+    for place in (9, 0, 5, 3, 12, 3):
+        caller = tally.caller()
+        end = tally.began + place / 10 + 0.05
+        tally.succeed(caller, ECHO, end - 0.01, end)
+    turn = tally.finish(tally.began + 1.3)
+    assert turn.tenths == [1, 0, 0, 2, 0, 1, 0, 0, 0, 2]
+    assert turn.answered == 6
+
+
 # -- Rates -----------------------------------------------------------------------------------------
 
 

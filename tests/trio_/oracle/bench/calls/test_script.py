@@ -118,6 +118,8 @@ def test_calls_with_weights_are_drawn_by_the_seed() -> None:
         (CALL + 'uri = "x"', "uri isn't known here: it takes tool, arguments, notified, weight or"),
         ("\n# it\n[[call]]", "call 1 (line 3): it doesn't say what to call: add tool, prompt, "),
         ("call = [{}]", "call 1: it doesn't say what to call"),
+        # A text with such a line: which line begins a call isn't known.
+        (CALL + 'arguments.a = """\n[[call]]\n"""\n[[call]]\nping = 1', "call 2: ping is 1"),
         (CALL + 'read = "x"', "call 1 (line 1): it has tool and read: make a call of each"),
         (CALL + CALL + "weight = 0", "call 2 (line 3): weight is 0: write a number above 0 and "),
         (CALL + "weight = inf", "weight is inf: write a number"),
