@@ -182,14 +182,19 @@ async def test_link_end_of_input_does_not_stop_writing(nursery: trio.Nursery) ->
     assert not here.link.broken
 
 
-async def test_link_stop_reading_ends_reader_only(nursery: trio.Nursery) -> None:
+async def test_link_closed_connection_ends_the_reader_and_sends_what_is_queued(
+    nursery: trio.Nursery,
+) -> None:
     here = LinkRecorder()
     await here.start(nursery)
-    here.link.stop_reading()
+    await here.send(request(1, "tools/call", CALL))
+    here.conn.send_result(1, t.EmptyResult())
+    here.conn.close()
+    here.link.pump()
     await trio.testing.wait_all_tasks_blocked()
     assert here.read_ended
     assert not here.link.broken
-    assert here.conn.state is State.READY
+    assert [each["id"] for each in await here.receive()] == [1]
 
 
 @pytest.mark.parametrize("direction", ["read", "write"])
