@@ -166,7 +166,7 @@ class LoopbackListener:
                             connection = SimpleHttpConnection(stream, _LIMITS)
                             head = await _read_head(connection)
                             response, is_redirect = await _respond(stream, head, login)
-                            await _send_response(stream, connection, response)
+                            await _send_response(connection, response)
                     if scope in serving:
                         serving.remove(scope)
                     if is_redirect:
@@ -238,16 +238,13 @@ async def _respond(
     return response, is_redirect
 
 
-async def _send_response(
-    stream: trio.SocketStream, connection: SimpleHttpConnection, response: HttpResponse | None
-) -> None:
+async def _send_response(connection: SimpleHttpConnection, response: HttpResponse | None) -> None:
     """Send a response, if there is one. A login succeeds even if its response doesn't arrive."""
     if response is None:
         return
     headers = [(name.encode(), value.encode()) for name, value in response.headers]
     with suppress(h11.LocalProtocolError, trio.BrokenResourceError, trio.ClosedResourceError):
         await connection.send(Head(response.status, headers), Body(response.body), End())
-        await stream.send_eof()
 
 
 async def _open_listeners(host: str, port: int) -> list[trio.SocketListener]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import webbrowser
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
@@ -168,7 +168,7 @@ async def test_loopback_response_to_closed_connection_is_dropped() -> None:
     await theirs.aclose()
     connection = SimpleHttpConnection(ours, _loopback._LIMITS)
     response = HttpResponse(404, [("connection", "close")], b"x")
-    await _loopback._send_response(cast("trio.SocketStream", ours), connection, response)
+    await _loopback._send_response(connection, response)
 
 
 async def test_loopback_silent_connection_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
