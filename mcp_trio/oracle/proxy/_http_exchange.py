@@ -130,7 +130,7 @@ class ProxyExchange:
         sent: the request's head as bytes for the server.
         body: the request's body.
         record: records the exchange.
-        watch: finds in the response the target that messages are posted to.
+        watch: finds in the response the target that messages are posted to. The caller closes it.
 
     Attributes:
         state: what has happened so far.
@@ -329,8 +329,6 @@ def _show(watch: EndpointWatch, actions: list[Action]) -> None:
             watch.receive_head(action)
         elif isinstance(action, Body):
             watch.receive_data(action.data)
-        else:
-            watch.close()
 
 
 def _status_line(response: h11.Response | h11.InformationalResponse) -> bytes:
