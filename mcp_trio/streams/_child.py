@@ -603,23 +603,23 @@ class _StderrForwarder:
         self._escaper = ByteEscaper() if os.isatty(self._fd) else None
         self._poll = select.poll()
         self._poll.register(self._fd, select.POLLOUT)
-        self._timeout = _STALL_TIMEOUT
+        self._is_stalled = False
 
     async def write(self, chunk: bytes) -> None:
         if self._escaper is not None:
             chunk = self._escaper.feed(chunk)
-        deadline = trio.current_time() + self._timeout
+        deadline = trio.current_time() + _STALL_TIMEOUT
         while chunk:
             if self._poll.poll(0):
                 try:
                     chunk = chunk[os.write(self._fd, chunk[: select.PIPE_BUF]) :]
                 except OSError:
                     return  # its reader is gone
-                self._timeout = _STALL_TIMEOUT
-            elif trio.current_time() < deadline:
+                self._is_stalled = False
+            elif not self._is_stalled and trio.current_time() < deadline:
                 await trio.sleep(_POLL_INTERVAL)
             else:
-                self._timeout = 0.0
+                self._is_stalled = True
                 return
 
     def close(self) -> None:
