@@ -1,0 +1,356 @@
+"""Values of a schema by their parts: bounds, references, types, and what is just outside."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mcp_trio.oracle.strategies import _from_schema
+from mcp_trio.oracle.strategies._from_schema import (
+    MAX_BRANCHES,
+    MAX_DEPTH,
+    MAX_ITEMS,
+    MAX_TEXT,
+    PATTERN_LENGTH,
+    _bounds,
+    _find_patterns,
+    _lookup,
+    _SchemaDraw,
+    _smallest,
+    _step_outside,
+    _texts_of,
+    from_schema,
+    is_hard_pattern,
+)
+
+PLAIN = settings(
+    max_examples=60, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+
+
+def values_of(schema: Any, count: int = 60) -> list[Any]:
+    """Return values that are drawn for a schema, the same ones each time."""
+    found: list[Any] = []
+
+    @settings(PLAIN, max_examples=count)
+    @given(from_schema(schema))
+    def collect(value: Any) -> None:
+        found.append(value)
+
+    collect()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "outside"),
+    [
+        ({"minimum": 3, "maximum": 9}, 5, 2),
+        ({"maximum": 9}, 5, 10),
+        ({"exclusiveMinimum": 3}, 5, 3),
+        ({"exclusiveMaximum": 9}, 5, 9),
+        ({"minimum": -1.5}, 0.5, -2.5),
+        ({}, 5, "5"),
+        (True, 5, "5"),
+        ({"maxLength": 3}, "abc", "aaaa"),
+        ({"maxLength": 0}, "", "a"),
+        ({"minLength": 1, "maxLength": 3}, "abc", ""),
+        ({"minLength": 0, "maxLength": 3}, "abc", "aaaa"),
+        ({}, "abc", ["abc"]),
+        ({}, True, None),
+        ({"minimum": 3}, True, None),
+        ({}, [1], None),
+        ({}, None, 0),
+    ],
+)
+def test_value_just_outside_a_schema(schema: Any, value: Any, outside: Any) -> None:
+    found = _step_outside(schema, value)
+    assert (type(found), found) == (type(outside), outside)
+
+
+@pytest.mark.parametrize(
+    ("schema", "bounds"),
+    [
+        ({}, (None, None)),
+        ({"minimum": 3, "maximum": 9}, (3, 9)),
+        ({"exclusiveMinimum": 3, "exclusiveMaximum": 9}, (4, 8)),
+        ({"minimum": 3, "exclusiveMinimum": 5, "maximum": 9, "exclusiveMaximum": 7}, (6, 6)),
+        ({"minimum": 8, "exclusiveMinimum": 5, "maximum": 2, "exclusiveMaximum": 7}, (8, 2)),
+        ({"minimum": True, "maximum": "9", "exclusiveMinimum": True}, (None, None)),
+        ({"minimum": float("-inf"), "maximum": float("nan")}, (None, None)),
+    ],
+)
+def test_bounds_of_numbers(schema: Any, bounds: Any) -> None:
+    assert _bounds(schema) == bounds
+
+
+ROOT = {
+    "$defs": {"a/b": {"x": 1}, "m~n": 2, "~1": 3, "l": [10, {"y": 20}]},
+    "properties": {"": 4},
+}
+
+
+@pytest.mark.parametrize(
+    ("reference", "found"),
+    [
+        ("#", ROOT),
+        ("#/$defs/a~1b", {"x": 1}),
+        ("#/$defs/a~1b/x", 1),
+        ("#/$defs/m~0n", 2),
+        ("#/$defs/~01", 3),
+        ("#/$defs/l/0", 10),
+        ("#/$defs/l/1/y", 20),
+        ("#/properties/", 4),
+        ("#/$defs/l/2", None),
+        ("#/$defs/l/-1", None),
+        ("#/$defs/l/x", None),
+        ("#/$defs/a~1b/x/y", None),
+        ("#/missing", None),
+        ("#anchor", None),
+        ("other.json#/$defs/l", None),
+        ("", None),
+    ],
+)
+def test_reference_is_a_pointer_into_the_schema(reference: str, found: Any) -> None:
+    """Nothing is fetched, and what isn't found is no schema."""
+    assert _lookup(ROOT, reference) == found
+
+
+@pytest.mark.parametrize(
+    ("schema", "smallest"),
+    [
+        ({"type": "boolean"}, False),
+        ({"type": "integer", "minimum": 5}, 0),
+        ({"type": "number"}, 0),
+        ({"type": "string", "minLength": 5}, ""),
+        ({"type": "array", "minItems": 5}, []),
+        ({"type": "object", "required": ["a"]}, {}),
+        ({"type": "null"}, None),
+        ({"type": ["string", "null"]}, ""),
+        ({"type": []}, None),
+        ({"type": [["x"]]}, None),
+        ({"type": 7}, None),
+        ({}, None),
+        (True, None),
+    ],
+)
+def test_smallest_value_has_the_type(schema: Any, smallest: Any) -> None:
+    found = _smallest(schema)
+    assert (type(found), found) == (type(smallest), smallest)
+
+
+@pytest.mark.parametrize(
+    ("schema", "types"),
+    [
+        ({"properties": {}}, {dict}),
+        ({"required": []}, {dict}),
+        ({"additionalProperties": False}, {dict}),
+        ({"items": {"type": "null"}}, {list}),
+        ({"prefixItems": [{"type": "null"}]}, {list}),
+        ({"pattern": "^a$"}, {str}),
+        ({"minLength": 1}, {str}),
+        ({"maxLength": 1}, {str}),
+        ({"format": "date"}, {str}),
+        ({"minimum": 1}, {int, float}),
+        ({"maximum": 1}, {int, float}),
+        ({"type": ["integer", "unknown"]}, {int}),
+        ({"type": ["unknown"]}, {dict}),
+        ({"title": "any"}, {type(None), bool, int, float, str, list, dict}),
+    ],
+)
+def test_keyword_implies_a_type(schema: Any, types: set[type]) -> None:
+    found = {type(value) for value in values_of(schema, 60 if len(types) > 2 else 12)}
+    assert found == types
+
+
+def test_default_is_drawn_among_other_values() -> None:
+    found = values_of({"type": "string", "default": "the default", "maxLength": 1})
+    assert 0 < found.count("the default") < len(found) / 2
+    assert max(len(each) for each in found if each != "the default") == 1
+
+
+@pytest.mark.parametrize(
+    ("schema", "edges"),
+    [
+        ({"minimum": 3, "maximum": 900}, {3, 900}),
+        ({"minimum": -900, "maximum": 900}, {-900, 0, 1, 900}),
+        ({"minimum": 2.5}, {3}),
+        ({"maximum": -2.5}, {-3}),
+        ({}, {0, 1}),
+    ],
+)
+def test_edges_of_a_range_are_drawn_often(schema: Any, edges: set[int]) -> None:
+    found = values_of({"type": "integer", **schema})
+    assert edges <= set(found)
+    assert set(found) - edges
+    low, high = schema.get("minimum", -(10**30)), schema.get("maximum", 10**30)
+    assert all(low <= each <= high for each in found)
+
+
+@pytest.mark.parametrize(
+    ("schema", "longest"),
+    [
+        ({"type": "array", "items": {"type": "null"}}, MAX_ITEMS),
+        ({"type": "array", "items": {"type": "null"}, "maxItems": 2}, 2),
+        ({"type": "array", "items": {"type": "null"}, "minItems": 6, "maxItems": 99}, 6),
+        ({"type": "array", "items": {"type": "null"}, "minItems": 10**9}, MAX_BRANCHES),
+        ({"type": "array", "items": False, "prefixItems": [{"type": "null"}] * 3}, 3),
+        ({"type": "array", "items": {"type": "null"}, "uniqueItems": True}, 1),
+    ],
+)
+def test_arrays_are_short_unless_the_schema_wants_more(schema: Any, longest: int) -> None:
+    assert max(map(len, values_of(schema))) == longest
+
+
+@pytest.mark.parametrize(
+    ("schema", "lengths"),
+    [
+        ({"minLength": 3}, lambda low, high: low == 3),
+        ({"maxLength": 2}, lambda low, high: (low, high) == (0, 2)),
+        ({"minLength": 10**9}, lambda low, high: low == MAX_TEXT),
+        ({"minLength": -5, "maxLength": -5}, lambda low, high: (low, high) == (0, 0)),
+        ({}, lambda low, high: low == 0),
+    ],
+)
+def test_texts_have_the_length_of_the_schema(schema: Any, lengths: Any) -> None:
+    found = [len(each) for each in values_of({"type": "string", **schema})]
+    assert lengths(min(found), max(found))
+
+
+def test_optional_members_come_and_go_and_required_ones_stay() -> None:
+    names = [f"p{number}" for number in range(4)]
+    schema = {
+        "type": "object",
+        "properties": {name: {"type": "null"} for name in names},
+        "required": ["p0", "p0", 7, "other"],
+    }
+    found = values_of(schema)
+    assert all({"p0", "other"} <= set(each) <= {*names, "other"} for each in found)
+    for name in names[1:]:
+        count = sum(name in each for each in found)
+        assert 0 < count < len(found)
+
+
+def test_more_members_are_drawn_only_by_a_schema_of_theirs() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "null"}}}
+    more = values_of({**schema, "additionalProperties": {"const": 5}})
+    assert {5} == {value for each in more for name, value in each.items() if name != "a"}
+    for closed in (True, False):
+        found = values_of({**schema, "additionalProperties": closed})
+        assert {name for each in found for name in each} == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("schemas", "merged"),
+    [
+        (
+            [{"properties": {"a": 1, "b": 2}}, {"properties": {"b": 3}}],
+            {"properties": {"a": 1, "b": 3}},
+        ),
+        ([{"required": ["a"]}, {"required": ["b"]}], {"required": ["a", "b"]}),
+        ([{"minimum": 5}, {"minimum": 1}], {"minimum": 5}),
+        ([{"minimum": 1}, {"minimum": 5}], {"minimum": 5}),
+        ([{"maxItems": 5}, {"maxItems": 1}], {"maxItems": 1}),
+        ([{"maxItems": 1}, {"maxItems": 5}], {"maxItems": 1}),
+        ([{"minLength": 5}, {"minLength": "x"}], {"minLength": 5}),
+        ([{"minLength": "x"}, {"minLength": 5}], {"minLength": 5}),
+        ([{"enum": [1, 2]}, {"enum": [2, 3]}], {"enum": [2]}),
+        ([{"enum": [1]}, {"enum": [3]}], {"enum": [3]}),  # impossible: the last is taken
+        ([{"title": "a"}, {"title": "b"}, True, 7], {"title": "b"}),
+        ([{"$ref": "#/$defs/n", "maximum": 4}], {"type": "integer", "maximum": 4}),
+    ],
+)
+def test_schemas_that_all_hold_are_merged(schemas: list[Any], merged: Any) -> None:
+    root = {"$defs": {"n": {"type": "integer", "maximum": 9}}}
+    draw: Any = None
+    assert _SchemaDraw(draw, root)._merged(schemas, 0) == merged
+
+
+@pytest.mark.parametrize(
+    ("schema", "found"),
+    [
+        ({"properties": {"a": {"type": "null"}}}, {"type": "null"}),
+        ({"$ref": "#/$defs/n"}, {"type": "null"}),
+        ({"properties": {"b": {}}}, True),
+        ({"properties": [1]}, True),
+        (True, True),
+    ],
+)
+def test_schema_of_a_member_is_found(schema: Any, found: Any) -> None:
+    root = schema
+    if isinstance(schema, dict) and "$ref" in schema:
+        root = {**schema, "$defs": {"n": {"properties": {"a": {"type": "null"}}}}}
+    draw: Any = None
+    assert _SchemaDraw(draw, root).member("a") == found
+
+
+def depth_of(value: Any) -> int:
+    inner = [value] if isinstance(value, dict) else []
+    inner = list(value.values()) if isinstance(value, dict) else value
+    return 1 + max(map(depth_of, inner), default=0) if isinstance(value, dict | list) else 0
+
+
+def test_references_are_followed_to_a_depth_and_then_dropped() -> None:
+    """What stands beside a reference that isn't followed still holds."""
+    schema = {
+        "$defs": {"n": {"type": "array", "items": {"$ref": "#/$defs/n"}, "minItems": 1}},
+        "$ref": "#/$defs/n",
+    }
+    assert max(map(depth_of, values_of(schema, 20))) <= _from_schema.MAX_REFERENCES + 3
+    broken = {"$ref": "#/none", "type": "null"}
+    assert set(values_of(broken, 5)) == {None}
+
+
+def test_value_is_nested_to_a_depth() -> None:
+    schema: Any = {"type": "string"}
+    for _ in range(40):
+        schema = {"type": "array", "items": schema, "minItems": 1, "maxItems": 1}
+    assert {depth_of(each) for each in values_of(schema, 5)} == {MAX_DEPTH + 2}
+
+
+def test_patterns_of_a_schema_are_found_up_to_a_number() -> None:
+    schema = {"a": [{"pattern": "x"}, {"pattern": 5}], "b": {"c": {"pattern": "y"}}, "d": "z"}
+    assert sorted(_find_patterns(schema)) == ["x", "y"]
+    many = [{"pattern": str(number)} for number in range(40)]
+    assert len(_find_patterns(many)) == 10
+    assert _find_patterns([{}] * 200 + [{"pattern": "x"}]) == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hard"),
+    [
+        ("a{2,99}", False),
+        ("(ab)+", False),
+        ("a+b*", False),
+        ("a{100}", True),
+        ("a{1,100}", True),
+        ("(a+)+", True),
+        ("(a*)*", True),
+        ("(a{2}){3}", True),
+        ("([ab]+)*", True),
+    ],
+)
+def test_pattern_that_takes_long_is_hard(pattern: str, hard: bool) -> None:
+    assert is_hard_pattern(pattern) is hard
+    assert not (hard and _texts_of(pattern))
+
+
+def test_texts_for_a_pattern_match_and_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock stands still: a busy machine finds fewer."""
+    monkeypatch.setattr(_from_schema, "time", SimpleNamespace(perf_counter=lambda: 0.0))
+    found = _texts_of("^[ab]{2,6}$")
+    assert len(found) == len(set(found)) > 1
+    assert all(set(each) <= {*"ab", "\n"} for each in found)
+    assert _texts_of("a" * PATTERN_LENGTH + "b") == ()
+    assert _texts_of("[") == ()
+
+
+@settings(PLAIN, max_examples=15)
+@given(st.data())
+def test_any_of_has_each_of_its_branches(data: st.DataObject) -> None:
+    branches = [{"const": number} for number in range(3)]
+    assert data.draw(from_schema({"anyOf": branches})) in (0, 1, 2)
+    assert data.draw(from_schema({"oneOf": branches})) in (0, 1, 2)
