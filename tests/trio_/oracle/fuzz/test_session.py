@@ -6,6 +6,7 @@ import pytest
 
 from mcp_trio.oracle.fuzz._fault import TargetFault
 from mcp_trio.oracle.fuzz._interoperable_json import read_plain_request
+from tests.trio_.oracle.fuzz.memory_target import MemoryTarget, answers
 
 
 @pytest.mark.parametrize(
@@ -51,3 +52,15 @@ def test_reading_of_the_text_is_advice() -> None:
     assert TargetFault(kind="row", row="LIFE-10", level="reading").is_advice
     assert TargetFault(kind="row", row="MRTR-13", is_certain=False).is_advice
     assert not TargetFault(kind="row", row="RPC-7").is_advice
+
+
+async def test_further_session_continues_the_trace_with_the_next_number() -> None:
+    """What the case has sent and what is known of the server's times go with it."""
+    first = await MemoryTarget(lambda message, start: answers(message)).open(keep=True)
+    first.drops, first.messages, first.is_second = bool, 3, True
+    second = await first.successor()
+    third = await second.successor()
+    assert [each.number for each in (first, second, third)] == [1, 2, 3]
+    for name in ("judge", "lines", "began_at", "recording", "requests", "drops", "call_times"):
+        assert getattr(third, name) is getattr(first, name), name
+    assert (third.messages, third.is_second) == (3, True)

@@ -178,3 +178,32 @@ def test_source_gives_classic_cases_first_and_drawn_ones_without_what_they_have(
     assert len(ends) < len(
         [each for each in CaseSource(nothing(NEW_ONE), 3).draw(60) if ("disconnect",) in each]
     )
+
+
+def test_subscriptions_leave_changes_out_of_which_nothing_must_be_told() -> None:
+    """A case with the changes of everything shows nothing: each leaves some of them out."""
+    kind = next(each for each in CLASSIC_KINDS if each.name == "subscriptions")
+    cases = [case for case in kind.make(TargetFacts(everything())) if case[0][1] == NEW_ONE]
+    filters = [step[1] for case in cases for step in case if step[0] == "listen"]
+    subscribed = [tuple(each.get("resourceSubscriptions", ())) for each in filters if each != 7]
+    assert max(map(len, subscribed)) == 1
+    assert {("note:///one",), ("note:///two",), ("mcp-trio-fuzz://none",), ("",)} <= {*subscribed}
+    names = ("toolsListChanged", "promptsListChanged", "resourcesListChanged")
+    alone = [[name for name in names if each == {name: True}] for each in filters if each != 7]
+    assert sorted(filter(None, alone)) == sorted([[name] for name in names])
+    assert {} in filters
+
+
+def test_resources_of_the_handshake_are_subscribed_twice_and_left_twice() -> None:
+    kind = next(each for each in CLASSIC_KINDS if each.name == "subscriptions")
+    cases = [case for case in kind.make(TargetFacts(everything())) if case[0][1] == OLD_ONE]
+    sent = [
+        [
+            (step[1].rpartition("/")[2], step[2]["uri"])
+            for step in case
+            if step[0] == "request" and "subscribe" in step[1]
+        ]
+        for case in cases
+    ]
+    for uri in ("note:///one", "note:///two", "mcp-trio-fuzz://none"):
+        assert [("subscribe", uri)] * 2 + [("unsubscribe", uri)] * 2 in sent

@@ -17,6 +17,7 @@ from mcp_trio.oracle.fuzz.draw._stress import draw_heavy, draw_stress
 from mcp_trio.oracle.fuzz.play._stress_budget import (
     MAX_BYTES,
     MAX_CONNECTIONS,
+    MAX_DEPTH,
     MAX_REQUESTS,
     StressBudget,
 )
@@ -150,6 +151,37 @@ async def test_stress_step_with_too_large_a_number_is_bounded(
         assert sum(map(len, session.sent)) + sum(map(len, session.held)) <= MAX_BYTES
         if transport == "stdio":
             assert connections == 0
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        *(("large", what, 10) for what in ("message", "header", "target")),
+        *(("deep", how, 5) for how in ("array", "object")),
+    ],
+)
+async def test_stress_step_beyond_the_bytes_of_its_case_sends_nothing(
+    step: tuple[Any, ...], transport: str
+) -> None:
+    player = FakePlayer(D, transport)
+    session = await player.play(step)
+    assert (
+        session.sent or session.held or (transport == "stdio" and step[1] in ("header", "target"))
+    )
+    player = FakePlayer(D, transport)
+    assert player.stress.take_bytes(MAX_BYTES)
+    session = await player.play(step)
+    assert (session.sent, session.held) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("depth", "is_sent"),
+    [(-1, False), (0, False), (1, True), (MAX_DEPTH, True), (MAX_DEPTH + 1, False)],
+)
+async def test_deep_message_has_a_limit(depth: int, is_sent: bool) -> None:
+    session = await FakePlayer(D, "stdio").play(("deep", "array", depth))
+    assert len(session.sent) == len(session.notes) == is_sent
 
 
 async def test_large_message_has_the_size_that_is_named() -> None:
