@@ -168,6 +168,18 @@ def test_trace_of_a_fuzzer_is_never_a_success(tmp_path: Path, fields: Any, said:
         assert "the client was not judged: the header of" in str(failure.value)
 
 
+@pytest.mark.parametrize("more", [(), (PING,)])
+def test_fault_in_a_trace_of_a_fuzzer_is_reported(tmp_path: Path, more: Any) -> None:
+    """Though its client isn't judged, and the fault need not be in the last line."""
+    path = trace(tmp_path / "a", PING, PONG, PONG, *more)
+    header, *lines = path.read_text().splitlines()
+    header = json.dumps(json.loads(header) | {"fuzzer": "client"})
+    path.write_text("\n".join([header, *lines, ""]))
+    with pytest.raises(FoundFaults) as failure:
+        judge_trace(path)
+    assert {each.row for each in failure.value.findings} >= {"RPC-7"}
+
+
 def test_trace_with_nothing_but_faults_is_judged(tmp_path: Path) -> None:
     """Neither line is a message, but there is something to report."""
     path = tmp_path / "a"

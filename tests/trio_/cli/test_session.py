@@ -460,6 +460,8 @@ def test_url_without_path_and_endpoint_shows_the_error_that_matters(
         ("http://a:1", {"status": 404}, "http://a:1/mcp"),
         ("HTTPS://A/", {"status": 405}, "https://A/mcp"),
         ("wss://a", {"status": 200}, "wss://a/mcp"),
+        ("http://a", {"status": 399}, "http://a/mcp"),
+        ("http://a", {"status": 199}, None),
         ("http://a", UNSET, "http://a/mcp"),
         ("http://a/other", {"status": 404}, None),
         ("http://a/?key=1", {"status": 404}, None),

@@ -411,10 +411,26 @@ def test_program_on_windows_has_its_ending(
     assert find("node", environ) == f"{directory}\\node.exe"
     assert find("missing", environ) is None
     assert find(f"{directory}\\missing", environ) is None
-    assert _prepared_launch._is_path("Path")
     # The entry's `Path` replaces the variable `PATH`: case makes no difference.
     prepared = world.prepare({"command": "npx", "env": {"Path": directory}})
     assert prepared.launch.command.endswith(f"{directory}\\npx.cmd")
+
+
+@pytest.mark.parametrize("windows", [False, True])
+def test_input_may_not_decide_which_program_runs(
+    windows: bool, world: ProjectFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On Windows `Path` is `PATH`, elsewhere a variable as any other."""
+    monkeypatch.setattr(_prepared_launch, "_WINDOWS", windows)
+    monkeypatch.setattr(_prepared_launch, "_find_on_windows", lambda name, environ: str(world.npx))
+    inputs = [{"id": "key", "type": "promptString"}]
+    options: dict[str, Any] = {"inputs": inputs, "file": ".vscode/mcp.json"}
+    for name, is_refused in (("PATH", True), ("Path", windows), ("PATHS", False)):
+        entry = {"command": "npx", "env": {name: "${input:key}"}}
+        if is_refused:
+            assert "the input key is entered after the approval" in world.error(entry, **options)
+        else:
+            assert world.prepare(entry, **options).launch.command == str(world.npx)
 
 
 def test_secrets_are_values_of_variables_and_of_what_names_them(world: ProjectFiles) -> None:

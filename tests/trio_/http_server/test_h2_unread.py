@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gc
 import json
+import math
 import os
 import resource
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +19,9 @@ import trio.testing
 from mcp_core.http import Endpoint, HostOriginPolicy, HttpLimits, HttpOptions, Router
 from mcp_core.registry import Server
 from mcp_core.runtime import ServedServer
+from mcp_trio.http_server._connection import WRITE_SECONDS
 from mcp_trio.http_server._h2_connection import H2ServerConnection
+from mcp_trio.http_server._h2_unread import UnreadResponses
 from tests.harness.wire.http2_client import CANCEL, H2Answer, H2Wire, asking, h2_serving
 from tests.harness.wire.http2_frames import window
 from tests.harness.wire.router import (
@@ -288,6 +293,90 @@ async def test_h2_client_that_stops_reading_at_all_is_bounded_too(
         assert hoard.held <= 4 * LIMITS.unread + 3 * SIZE
         await trio.sleep(40)
         assert not hoard.connection._streams
+
+
+@dataclass(eq=False)
+class SizedStream:
+    """A stream with so many bytes to send, and so many more in its exchange."""
+
+    unsent: bytes
+    queued: int
+    unsent_offset: int = 0
+
+    @property
+    def exchange(self) -> SizedStream:
+        return self
+
+
+def sized(*sizes: tuple[int, int]) -> tuple[UnreadResponses, Any]:
+    """Return a connection with a limit of 100 bytes and such streams, and one without any.
+
+    Each has sent seven bytes more.
+    """
+    streams: list[Any] = [SizedStream(b"x" * (size + 7), queued, 7) for size, queued in sizes]
+    router: Any = SimpleNamespace(unread_limit=100)
+    unread = UnreadResponses(router, dict.fromkeys(streams))
+    unread.sending = sum(size for size, _ in sizes)
+    return unread, SizedStream(b"", 0)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "waits"),
+    [
+        ([], False),
+        ([(999, 0)], False),
+        ([(100, 0), (999, 0)], False),
+        ([(101, 0), (999, 0)], True),
+        ([(50, 0), (50, 0), (999, 0)], False),
+        ([(50, 0), (51, 0), (999, 0)], True),
+        ([(60, 41), (999, 0)], True),
+        ([(60, 40), (999, 0)], False),
+        ([(0, 999), (100, 0), (1, 0)], True),
+        ([(0, 999), (100, 0)], False),  # nothing is sent to anyone else
+    ],
+)
+def test_h2_request_waits_for_more_than_the_limit_beside_the_longest_response(
+    sizes: list[tuple[int, int]], waits: bool
+) -> None:
+    unread, new = sized(*sizes)
+    assert unread.holds_request(new, 5.0) is waits
+    assert unread.requests == ({new: 5.0 + WRITE_SECONDS} if waits else {})
+    assert unread.next_to_run() is None
+    if waits:
+        unread.sending = 0
+        unread._streams.clear()
+        assert unread.next_to_run() is new
+        assert unread.next_to_run() is None
+
+
+@pytest.mark.parametrize(
+    ("sizes", "waits"),
+    [
+        ([(999, 0)], False),
+        ([(100, 0), (999, 0)], False),
+        ([(101, 0), (999, 0)], True),
+        ([(60, 999), (999, 0)], False),  # what is in exchanges can stay there
+    ],
+)
+def test_h2_long_response_waits_for_more_than_the_limit_that_is_sent(
+    sizes: list[tuple[int, int]], waits: bool
+) -> None:
+    unread, new = sized(*sizes)
+    assert unread.holds_response(new, 5.0) is waits
+    assert unread.responses == ({new: 5.0 + WRITE_SECONDS} if waits else {})
+
+
+@pytest.mark.parametrize(
+    ("queued", "deadline"), [([999, 400], math.inf), ([999, 401], 7.0), ([999, 200, 201], 7.0)]
+)
+def test_h2_client_has_two_seconds_once_over_four_times_the_limit_is_unread(
+    queued: list[int], deadline: float
+) -> None:
+    unread, _ = sized()
+    for each in queued:
+        unread.add_response(SizedStream(b"", each), 5.0)  # type: ignore[arg-type]
+    assert unread.overflow_deadline == deadline
+    assert unread.next_deadline() == min(deadline, 5.0 + WRITE_SECONDS)
 
 
 @pytest.mark.slow
