@@ -128,7 +128,7 @@ async def test_starts_that_wait_have_a_limit(
 async def test_lateness_of_the_load_is_noted_and_counts_beyond_a_timers(
     behind: float, counted: float, autojump_clock: Any
 ) -> None:
-    """What a timer may wake up late is no latency of the target. More may hide that it is slow."""
+    """A timer that wakes up late is no latency of the target. More may hide that it is slow."""
     loop, tally = loop_of(1.0, begun=behind)
     found: list[float | None] = []
     loop.take(found.append)

@@ -165,7 +165,7 @@ async def test_results_are_counted_at_any_time(
 
 
 async def test_results_of_several_callers_are_counted_in_their_tenth(autojump_clock: Any) -> None:
-    """Of one caller the responses come in their order, but not of all together."""
+    """One caller's responses come in their order, but those to several callers may not."""
     tally = tally_of(1.0)
     for place in (9, 0, 5, 3, 12, 3):
         caller = tally.caller()

@@ -55,7 +55,7 @@ def test_reading_of_the_text_is_advice() -> None:
 
 
 async def test_further_session_continues_the_trace_with_the_next_number() -> None:
-    """What the case has sent and what is known of the server's times go with it."""
+    """The requests of the case and the times of the server's tools go with it."""
     first = await MemoryTarget(lambda message, start: answers(message)).open(keep=True)
     first.drops, first.messages, first.is_second = bool, 3, True
     second = await first.successor()

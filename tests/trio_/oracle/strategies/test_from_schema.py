@@ -234,7 +234,7 @@ def test_optional_members_come_and_go_and_required_ones_stay() -> None:
         assert 0 < count < len(found)
 
 
-def test_more_members_are_drawn_only_by_a_schema_of_theirs() -> None:
+def test_more_members_are_drawn_only_by_their_own_schema() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "null"}}}
     more = values_of({**schema, "additionalProperties": {"const": 5}})
     assert {5} == {value for each in more for name, value in each.items() if name != "a"}
@@ -294,7 +294,7 @@ def depth_of(value: Any) -> int:
 
 
 def test_references_are_followed_to_a_depth_and_then_dropped() -> None:
-    """What stands beside a reference that isn't followed still holds."""
+    """Keywords beside a reference that isn't followed still hold."""
     schema = {
         "$defs": {"n": {"type": "array", "items": {"$ref": "#/$defs/n"}, "minItems": 1}},
         "$ref": "#/$defs/n",

@@ -118,7 +118,7 @@ async def faults_of(
 async def test_status_of_a_client_is_a_crash_if_no_program_ends_like_that(
     status: int, shown: str | None, autojump_clock: MockClock
 ) -> None:
-    """What a user or a system sends is harmless, as is SIGPIPE. A shell adds 128 to a signal."""
+    """Signals of a user or a system are harmless, as is SIGPIPE. A shell adds 128 to a signal."""
     client = MemoryClient(INITIALIZE, INITIALIZED, status=status, stderr=b"one\nlast words\n\n")
     faults, notes = await faults_of(client)
     if shown is None:
