@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
@@ -13,6 +14,7 @@ from tests.harness import either
 from tests.harness.jsonrpc import text_of
 from tests.harness.wire.lines import served
 from tests.harness.world import virtual_time
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -118,6 +120,10 @@ async def test_serving_change_reaches_the_client_from_any_thread(where: str) -> 
             server.changed(tools=True)
         return "changed"
 
+    if not either.on_trio():
+        loop = asyncio.get_running_loop()
+        loop.set_debug(True)  # what another thread may not call raises
+        loop.slow_callback_duration = PATIENCE
     async with served(server) as wire:
         assert text_of(await wire.call(1, "change")) == "changed"
         if where == "another task":
@@ -133,15 +139,20 @@ async def test_serving_change_reaches_the_client_from_any_thread(where: str) -> 
 
 
 def test_serving_change_after_the_run_is_ignored(each_driver: str) -> None:
+    """So is what a thread does that a handler has left behind."""
     server = Server("s")
+    kept: list[Any] = []
     server.add_tool(lambda: "x", name="t", description="Do.", input_schema={"type": "object"})
 
     async def main() -> None:
         async with either.connect(server) as client:
             await client.list_tools()
+            kept.extend(server._listeners)
 
     if each_driver == "trio":
         trio.run(main)
     else:
         virtual_time.run(main())
     server.changed(tools=True)
+    (service,) = kept
+    service.runtime.call_soon(service.runtime.pump)
