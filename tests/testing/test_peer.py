@@ -421,6 +421,18 @@ async def test_peer_failure_shows_the_end_of_a_long_transcript() -> None:
     assert {len(each) for each in lines[3:]} == {len("  -> ") + 300 + len("...")}
 
 
+async def test_peer_failure_shows_a_transcript_of_twenty_messages_whole() -> None:
+    peer, other = pair()
+    for _ in range(20):
+        await peer.notify("x")
+    await other.aclose()
+    with pytest.raises(AssertionError) as caught:
+        await peer.expect("ping")
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 2 + 20
+    assert "more before" not in str(caught.value)
+
+
 async def test_peer_aclose_closes_the_stream() -> None:
     peer, other = pair()
     await peer.aclose()

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
+import struct
 import zlib
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Struct
 
-__all__ = ["MAX_BYTES", "MAX_SECONDS", "Attack", "find", "gzip_bomb", "local_url"]
+if TYPE_CHECKING:
+    import trio
+
+__all__ = [
+    "MAX_BYTES",
+    "MAX_SECONDS",
+    "Attack",
+    "find",
+    "gzip_bomb",
+    "local_url",
+    "reset_when_closed",
+]
 
 # The number of bytes that one attack sends at most.
 MAX_BYTES: Final = 8 * 1024 * 1024
@@ -72,3 +85,9 @@ def local_url(url: str) -> SplitResult:
             "the server under test on 127.0.0.1"
         )
     return parts
+
+
+def reset_when_closed(stream: trio.SocketStream) -> None:
+    """Let the system reset the connection when the stream is closed."""
+    linger = struct.pack("ii", True, 0)  # for no time
+    stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)

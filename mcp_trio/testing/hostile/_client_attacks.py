@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import socket
-import struct
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Final
@@ -13,7 +12,15 @@ from urllib.parse import SplitResult
 import trio
 from msgspec import Struct
 
-from ._attack import MAX_BYTES, MAX_SECONDS, Attack, find, gzip_bomb, local_url
+from ._attack import (
+    MAX_BYTES,
+    MAX_SECONDS,
+    Attack,
+    find,
+    gzip_bomb,
+    local_url,
+    reset_when_closed,
+)
 from ._messages import MESSAGE_ATTACKS, hostile_message
 
 __all__ = ["CLIENT_ATTACKS", "AttackOutcome", "attack_server"]
@@ -222,8 +229,7 @@ async def _resets(wire: _Wire) -> None:
     for number in range(20):
         stream = await wire.connect() if number else wire.streams[-1]
         await wire.send(wire.head(b"Content-Length: 100") + _PING)
-        linger = struct.pack("ii", 1, 0)
-        stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        reset_when_closed(stream)
         wire.forget(stream)
         await trio.aclose_forcefully(stream)
 
@@ -232,8 +238,7 @@ async def _resets(wire: _Wire) -> None:
 async def _reset_after_request(wire: _Wire) -> None:
     stream = wire.streams[-1]
     await wire.send(wire.request(_PING))
-    linger = struct.pack("ii", 1, 0)
-    stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    reset_when_closed(stream)
     wire.forget(stream)
     await trio.aclose_forcefully(stream)
 

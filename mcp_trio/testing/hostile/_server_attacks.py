@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import socket
-import struct
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 import trio
 
-from ._attack import Attack, find, gzip_bomb
+from ._attack import Attack, find, gzip_bomb, reset_when_closed
 from ._messages import MESSAGE_ATTACKS, hostile_message
 from ._server import (
     EVENTS,
@@ -86,8 +84,7 @@ async def _closes(request: AttackedRequest) -> None:
 
 @_attack("resets", "Reset the connection in place of a response.")
 async def _resets(request: AttackedRequest) -> None:
-    linger = struct.pack("ii", 1, 0)
-    request.stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    reset_when_closed(request.stream)
 
 
 @_attack("half-response", "Send half of a response, and close.")

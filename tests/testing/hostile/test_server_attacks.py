@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -13,7 +14,9 @@ import mcp_asyncio_shim
 from mcp_core import LATEST, Limits, McpTrioError
 from mcp_trio import connect
 from mcp_trio.testing import hostile
-from mcp_trio.testing.hostile import _server
+from mcp_trio.testing.hostile import _server, _server_attacks
+from mcp_trio.testing.hostile._attack import reset_when_closed
+from mcp_trio.testing.hostile._server import AttackedRequest
 from tests.harness.jsonrpc import D
 from tests.harness.world.waiting import PATIENCE
 from tests.testing.hostile.memory import MIB, BoundedMemory
@@ -192,6 +195,53 @@ async def test_hostile_server_attacks_the_named_method() -> None:
         with pytest.raises(McpTrioError):
             await client.list_tools()
     assert server.attacks >= 1  # a client may send a listing again
+
+
+class CollectingStream:
+    """A stream that collects what is sent."""
+
+    def __init__(self) -> None:
+        self.sent = b""
+
+    async def send_all(self, data: bytes) -> None:
+        self.sent += data
+        await trio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize(
+    ("attack", "missing", "lengths"),
+    [
+        ("long-length", 0, [100]),
+        ("short-length", 0, [-5]),
+        ("two-lengths", 0, [0, -5]),
+        ("half-response", 0.5, [0]),
+    ],
+)
+async def test_attack_by_length_names_another_one_than_its_body_has(
+    attack: str, missing: float, lengths: list[int], autojump_clock: Any
+) -> None:
+    """The response that the client waits for is in it, so it must not be taken."""
+    stream: Any = CollectingStream()
+    server: Any = SimpleNamespace(bytes_sent=0)
+    request = AttackedRequest(stream, server, b"POST /mcp HTTP/1.1", {"id": 7})
+    with trio.move_on_after(1):
+        await _server_attacks._plays[attack][0](request)
+    head, _, body = stream.sent.decode().partition("\r\n\r\n")
+    assert head.startswith("HTTP/1.1 200 OK\r\n")
+    whole = request.result().decode()
+    assert body == whole[: int(len(whole) * (1 - missing))]
+    named = [int(line.split()[1]) for line in head.split("\r\n") if "Content-Length" in line]
+    assert [each - len(whole) for each in named] == lengths
+
+
+async def test_connection_that_is_reset_does_not_end_in_order() -> None:
+    [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    async with listener, await trio.open_tcp_stream(*listener.socket.getsockname()) as theirs:
+        ours = await listener.accept()
+        reset_when_closed(ours)
+        await trio.aclose_forcefully(ours)
+        with trio.fail_after(PATIENCE), pytest.raises(trio.BrokenResourceError):
+            await theirs.receive_some()
 
 
 async def test_redirect_loop_goes_on_over_one_connection() -> None:

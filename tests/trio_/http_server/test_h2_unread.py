@@ -21,7 +21,7 @@ from mcp_core.registry import Server
 from mcp_core.runtime import ServedServer
 from mcp_trio.http_server._connection import WRITE_SECONDS
 from mcp_trio.http_server._h2_connection import H2ServerConnection
-from mcp_trio.http_server._h2_unread import UnreadResponses
+from mcp_trio.http_server._h2_unread import LONG, UnreadResponses
 from tests.harness.wire.http2_client import CANCEL, H2Answer, H2Wire, asking, h2_serving
 from tests.harness.wire.http2_frames import window
 from tests.harness.wire.router import (
@@ -377,6 +377,16 @@ def test_h2_client_has_two_seconds_once_over_four_times_the_limit_is_unread(
         unread.add_response(SizedStream(b"", each), 5.0)  # type: ignore[arg-type]
     assert unread.overflow_deadline == deadline
     assert unread.next_deadline() == min(deadline, 5.0 + WRITE_SECONDS)
+
+
+@pytest.mark.parametrize(("queued", "waits"), [(LONG, False), (LONG + 1, True)])
+def test_h2_request_waits_for_long_responses_in_exchanges_and_not_for_short_ones(
+    queued: int, waits: bool
+) -> None:
+    unread, new = sized()
+    for _ in range(2):
+        unread.add_response(SizedStream(b"", queued), 5.0)  # type: ignore[arg-type]
+    assert unread.holds_request(new, 5.0) is waits
 
 
 @pytest.mark.slow

@@ -73,7 +73,7 @@ def test_scripts_have_up_to_24_steps() -> None:
 
 
 def test_texts_can_be_sent_and_are_short() -> None:
-    found = drawn(texts(3), 200)
+    found = drawn(texts(3), 120)
     for each in found:
         each.encode()
     assert all(len(each) <= 3 or each in _values._SPECIAL_TEXTS for each in found)
@@ -96,7 +96,7 @@ def nested(value: Any) -> int:
 
 @pytest.mark.parametrize("depth", [0, 1, 2])
 def test_json_is_nested_to_its_depth(depth: int) -> None:
-    found = drawn(json_values(depth), 100)
+    found = drawn(json_values(depth), 70)
     assert max(map(nested, found)) == depth
     for each in found:
         assert json.loads(encoded(each)) == each
@@ -105,7 +105,7 @@ def test_json_is_nested_to_its_depth(depth: int) -> None:
 
 
 def test_objects_are_objects() -> None:
-    found = drawn(json_objects(), 100)
+    found = drawn(json_objects(), 40)
     assert {type(each) for each in found} == {dict}
     assert {len(each) for each in found} == {0, 1, 2, 3}
 
@@ -116,7 +116,7 @@ def test_json_is_compact_and_as_it_is_in_utf8() -> None:
 
 def test_optional_members_come_and_go() -> None:
     """Most are absent, each is there alone, and several are there together."""
-    found = drawn(structs(t.Implementation), 80)
+    found = drawn(structs(t.Implementation), 60)
     optional = [
         {name for name in ("title", "description", "website_url") if getattr(each, name)}
         for each in found
@@ -128,11 +128,11 @@ def test_optional_members_come_and_go() -> None:
 
 
 def test_rules_that_fields_do_not_express_hold() -> None:
-    for contents in drawn(structs(t.ResourceContents), 25):
+    for contents in drawn(structs(t.ResourceContents), 15):
         assert (contents.text is None) is (contents.blob is not None)
-    for asked in drawn(structs(t.ElicitParams), 25):
+    for asked in drawn(structs(t.ElicitParams), 15):
         assert (asked.requested_schema is None) is (asked.mode == "url")
-    for called in drawn(structs(t.CallToolParams), 25):
+    for called in drawn(structs(t.CallToolParams), 15):
         assert called.arguments is UNSET or isinstance(json.loads(bytes(called.arguments)), dict)
 
 
