@@ -54,8 +54,9 @@ def main(words: Sequence[str]) -> int:
 
 def _run(words: Sequence[str]) -> int:
     # Clients start it with a file only, so that must be fast: it doesn't import argparse.
-    if len(words) == 1 and not words[0].startswith("-"):
-        return _run_stdio(ServedSource.from_file(words[0]))
+    match words:
+        case [file] if not file.startswith("-"):
+            return _run_stdio(ServedSource.from_file(file))
     import argparse
 
     from mcp_core.adapters import add_run_options, read_run_options
