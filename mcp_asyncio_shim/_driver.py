@@ -196,7 +196,6 @@ class TimeLimit:
         """Set another deadline. No effect once the limit has expired, or the block has ended."""
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
         if deadline is not None and not self.expired and not self._has_ended:
             self._timer = self._loop.call_at(deadline, self._expire)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from contextlib import suppress
 
 import anyio
 import pytest
@@ -198,6 +200,51 @@ def test_service_of_an_ended_session_is_forgotten_with_its_last_handler() -> Non
             assert timer.cancelled()
 
     run(main())
+
+
+def test_asgi_lifespan_waits_for_a_handler_that_ignores_its_cancellation() -> None:
+    """It may use what the lifespan closes. The log names it after ten seconds."""
+    warnings: list[tuple[float, str]] = []
+
+    class Clocked(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            warnings.append((asyncio.get_running_loop().time(), record.getMessage()))
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        lived = Lived()
+        neutral = Neutral(lifespan=lived)
+
+        @neutral.server.tool
+        async def stubborn() -> str:
+            """Take a minute."""
+            neutral.started.set()
+            end = loop.time() + 60
+            while (left := end - loop.time()) > 0:
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(left)
+            neutral.log += lived.seen
+            return ""
+
+        async with serve_app(asgi(neutral.server)) as host:
+            session = await host.session()
+            session.calling(1, "stubborn")
+            await neutral.started.wait()
+            began = loop.time()
+        assert loop.time() == began + 60
+        assert neutral.log == ["in"]
+        assert lived.seen == ["in", "out"]
+        [(time, text)] = warnings
+        assert time == pytest.approx(began + 10)
+        assert "stubborn" in text
+
+    handler = Clocked(logging.WARNING)
+    log = logging.getLogger("mcp_asyncio_shim")
+    log.addHandler(handler)
+    try:
+        run(main())
+    finally:
+        log.removeHandler(handler)
 
 
 URL, ISSUER = "https://mcp.example.com/mcp", "https://as.example.com"

@@ -115,6 +115,60 @@ def test_calls_work_in_every_revision(version: str, capfd: pytest.CaptureFixture
     with_client(everything("asyncio"), use, version)
 
 
+def test_server_in_memory_ends_with_its_block() -> None:
+    """A call that runs is cancelled at once, and its cleanup is waited for: nothing outlives it."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        started, log = asyncio.Event(), []
+        server = Server("tea")
+
+        @server.tool
+        async def brew() -> str:
+            """Brew for ten minutes, and then clean the pot."""
+            started.set()
+            try:
+                await asyncio.sleep(600)
+            finally:
+                log.append(loop.time())
+                await asyncio.sleep(0.25)
+                log.append("clean")
+            return ""
+
+        async with connect(server) as client:
+            calling = asyncio.create_task(client.call_tool("brew"))
+            await started.wait()
+            began = loop.time()
+        assert log == [began, "clean"]
+        assert loop.time() == began + 0.25
+        with pytest.raises(ConnectionLost):
+            await calling
+
+    run(main())
+
+
+def test_server_in_memory_ends_if_the_client_has_no_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without a cancellation it would wait for ever: its own connection stays open."""
+    connect_loop, opened = asyncio.open_connection, []
+
+    async def fail_at_second(**options: Any) -> Any:
+        opened.append(options)
+        if len(opened) == 2:
+            await asyncio.sleep(1)  # the server has begun
+            raise OSError("no memory")
+        return await connect_loop(**options)
+
+    async def main() -> None:
+        with pytest.raises(OSError, match="no memory"):
+            async with connect(Server("tea")):
+                raise AssertionError
+
+    monkeypatch.setattr(asyncio, "open_connection", fail_at_second)
+    run(main())
+
+
 def test_client_info_equals_that_of_trio() -> None:
     server = Server("s")
 

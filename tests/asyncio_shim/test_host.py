@@ -6,15 +6,18 @@ import asyncio
 import os
 import signal
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_asyncio_shim import Host
+from mcp_asyncio_shim import Host, _host
 from mcp_core.host import ApprovalRequired, UnknownName
 from mcp_core.registry import Server
 from mcp_core.runtime.host import HostLimits
 from tests.harness.world.waiting import PATIENCE
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # A server of 2025-11-25 that says its process id.
 PROGRAM = """
@@ -119,6 +122,50 @@ def test_variables_of_the_host_are_hidden_in_the_reason(
     reason = asyncio.run(main())
     assert "nothing-" in reason
     assert "CANARY" not in reason
+
+
+@pytest.mark.parametrize(
+    ("entry", "target", "options", "hides"),
+    [
+        (
+            {"command": "tea", "args": ["--green"], "env": {"B": "entry"}, "cwd": "/tmp"},
+            ("tea", "--green"),
+            {"env": {"A_TOKEN": "host-secret-1", "B": "entry"}, "cwd": "/tmp"},
+            True,
+        ),
+        (
+            # Names of variables have case here.
+            {"url": "https://tea.example/mcp", "headers": {"x-leaf": "${our_token:-green}"}},
+            "https://tea.example/mcp",
+            {"headers": {"x-leaf": "green"}, "cwd": None},
+            False,
+        ),
+    ],
+)
+def test_entry_is_connected_to_with_its_options_and_the_host_s(
+    entry: dict[str, Any],
+    target: object,
+    options: dict[str, Any],
+    hides: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only what is started gets the host's variables, so only its record hides their values."""
+    calls: list[Any] = []
+    monkeypatch.setattr(_host, "connect", lambda target, **found: calls.append((target, found)))
+    monkeypatch.setenv("OUR_TOKEN", "our-secret-2")
+    env = {"A_TOKEN": "host-secret-1", "B": "host"}
+    for inherit_env in (False, True):
+        host = Host({"a": entry}, env=env, inherit_env=inherit_env, record=tmp_path)
+        host._given[0].connect({"timeout": 7.0}, {}, None)
+        [(found, given)] = calls
+        calls.clear()
+        assert found == target
+        assert {name: given[name] for name in options} == options
+        assert (given["inherit_env"], given["timeout"]) == (inherit_env, 7.0)
+        assert given["record"].path == tmp_path / "a.mcp.jsonl"
+        assert ("host-secret-1" in given["record"].secrets) is hides
+        assert ("our-secret-2" in given["record"].secrets) is (hides and inherit_env)
 
 
 @pytest.mark.process

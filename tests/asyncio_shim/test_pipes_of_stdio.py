@@ -507,6 +507,41 @@ def test_loop_without_child_processes_says_so(monkeypatch: pytest.MonkeyPatch) -
     run(main())
 
 
+@pytest.mark.parametrize(
+    ("ours", "expected"),
+    [
+        ("terminal", asyncio.subprocess.PIPE),
+        ("pipe", None),
+        (None, asyncio.subprocess.DEVNULL),
+    ],
+)
+def test_child_on_pipes_of_asyncio_shares_a_stderr_that_is_no_terminal(
+    ours: str | None, expected: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Windows. A process without a console has no stderr to share."""
+
+    async def refuse(*words: str, **options: Any) -> Any:
+        given.update(options, words=words)
+        raise FileNotFoundError(2, "No such file or directory")
+
+    async def main() -> None:
+        with pytest.raises(ConnectFailed, match="cannot start nothing: no program"):
+            async with connect(["nothing", "at all"], env={"A": "1"}, cwd="/"):
+                raise AssertionError
+
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(_stdio, "_HAS_POLLABLE_PIPES", False)
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", refuse)
+    with at_terminal() if ours == "terminal" else pipes():
+        if ours is None:
+            monkeypatch.setattr(sys, "__stderr__", None)
+        run(main())
+    assert given["stderr"] == expected
+    assert given["stdin"] == given["stdout"] == asyncio.subprocess.PIPE
+    assert (given["words"], given["cwd"], given["env"]["A"]) == (("nothing", "at all"), "/", "1")
+    assert given["start_new_session"] is True
+
+
 def test_pipes_of_a_program_that_cannot_be_started_are_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
