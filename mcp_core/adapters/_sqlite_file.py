@@ -294,7 +294,8 @@ class TaskFile:
 
     def sequence(self) -> int:
         """Return the last transaction's number."""
-        sequence: int = self._select("SELECT CAST(sequence AS INTEGER) FROM last", ())[0][0]
+        sequence: int
+        [(sequence,)] = self._select("SELECT CAST(sequence AS INTEGER) FROM last", ())
         return sequence
 
     def changed_by_others(self, seen: int) -> tuple[int, list[TaskKey | None]]:
@@ -303,7 +304,7 @@ class TaskFile:
         None among the keys means that some of them aren't known any more.
         """
         # Changes with every transaction of another connection, and costs less than a query.
-        counter = self._select("PRAGMA data_version", ())[0][0]
+        [(counter,)] = self._select("PRAGMA data_version", ())
         if counter == self._last_counter:
             return seen, []
         sequence = self.sequence()

@@ -317,8 +317,7 @@ class _Style:
         return text.replace("\n", self._newline + indent)
 
     def _starts_line(self, position: int) -> bool:
-        before = self._text[self._line_start(position) : position]
-        return self._line_start(position) > 0 and not before.strip(" \t")
+        return not self._text[self._line_start(position) : position].strip(" \t")
 
     def _indent_at(self, position: int) -> str:
         """Return the indentation of a position's line."""

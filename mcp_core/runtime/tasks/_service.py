@@ -447,11 +447,13 @@ class TaskService:
 
     async def _hold_lease(self) -> None:
         """Renew the lease before a task is created or taken over, unless that was done lately."""
-        elapsed = inf
         if self._renewed_at is not None:
-            elapsed = self.runtime.monotonic() - self._renewed_at if self._store.durable else 0.0
-        if elapsed >= self.records.limits.lease / 2:
-            await self._renew_lease()
+            if not self._store.durable:
+                return  # it holds as long as this worker
+            elapsed = self.runtime.monotonic() - self._renewed_at
+            if elapsed < self.records.limits.lease / 2:
+                return
+        await self._renew_lease()
 
     async def _renew_lease(self) -> None:
         if self._has_ended:
