@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 
-from mcp_core.contract._documents import SchemaRoot
+from mcp_core.contract._documents import MAX_DEPTH, SchemaRoot
+from mcp_core.contract._keywords import merge_parts
 from mcp_core.contract._schemas import Direction, compare_schemas
 from tests.core.contract.schemas import (
     DOCUMENTS,
@@ -223,6 +224,44 @@ def test_finding_has_place_sentence_and_example(
 ) -> None:
     [found], _ = compare_schemas(old, new, Direction(is_input=True))
     assert found == (place, sentence, True, example)
+
+
+@pytest.mark.parametrize("key", ["anyOf", "oneOf"])
+def test_type_that_no_alternative_has_is_named_like_any_other(key: str) -> None:
+    alternatives = a({key: [W, B]})
+    [found], _ = compare_schemas(a(S), alternatives, Direction(is_input=True))
+    [plain], _ = compare_schemas(a(S), a(W), Direction(is_input=True))
+    assert found == plain
+
+
+@pytest.mark.parametrize(
+    ("parts", "merged"),
+    [
+        ([{"required": ["a"]}, {"required": ["b"]}], {"required": ["a", "b"]}),
+        ([{"allOf": [S]}, {"allOf": [W]}], {"allOf": [S, W]}),
+        (
+            [{"properties": {"a": S, "b": S}}, {"properties": {"a": W, "b": S}}],
+            {"properties": {"a": {"allOf": [S, W]}, "b": S}},
+        ),
+        ([{"minimum": 1}, {"minimum": 1}], {"minimum": 1}),
+        ([{"minimum": 1}, {"minimum": 2}], None),
+    ],
+)
+def test_parts_that_all_hold_are_merged_if_that_is_simple(parts: Any, merged: Any) -> None:
+    assert merge_parts(parts) == merged
+
+
+@pytest.mark.parametrize(("depth", "expected"), [(MAX_DEPTH, True), (MAX_DEPTH + 1, None)])
+@pytest.mark.parametrize("wrap", ["allOf", "anyOf", "oneOf", "items", "not"])
+def test_value_of_a_deep_schema_is_unclear(wrap: str, depth: int, expected: Any) -> None:
+    """No schema may exhaust Python's stack."""
+    schema: Any = W
+    value: Any = 1
+    for _ in range(depth):
+        schema = {wrap: schema if wrap in ("items", "not") else [schema]}
+        value = [value] if wrap == "items" else value
+    found = SchemaRoot(schema, 1_000_000).fits(value, schema)
+    assert found is (expected if wrap != "not" or depth % 2 == 0 or expected is None else False)
 
 
 @pytest.mark.parametrize(

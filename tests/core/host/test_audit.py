@@ -50,6 +50,14 @@ def test_record_is_one_line_of_json() -> None:
     }
 
 
+def test_record_has_only_names_and_does_not_change() -> None:
+    """Several functions get the same record, and see what was written."""
+    with pytest.raises(TypeError):
+        AuditRecord(1.5, "git", "log", "ok", 0.25)  # type: ignore[call-arg]
+    with pytest.raises(AttributeError):
+        RECORD.outcome = "error"  # type: ignore[misc]
+
+
 def test_record_of_hostile_texts_is_one_line() -> None:
     record = AuditRecord(
         time=0, server="a\nb", tool="\r\x1b", outcome="denied", duration=0, error="x\n{}"

@@ -18,6 +18,8 @@ from mcp_core import (
     Stats,
 )
 from mcp_core import types as t
+from mcp_core.protocol.jsonrpc._body import parse_body
+from mcp_core.protocol.messages._incoming import MessageContext
 from tests.core.protocol.connection.connection_setup import (
     BUSY_CODES,
     EMPTY,
@@ -33,6 +35,7 @@ from tests.harness.jsonrpc import (
     assert_error,
     call,
     client_config,
+    encoded,
     initialize,
     line,
     only_event,
@@ -355,6 +358,18 @@ def test_shutdown_of_client_does_nothing() -> None:
 
 
 # -- What it counts --------------------------------------------------------------------------------
+
+
+def test_connection_stats_count_bytes_of_each_way_to_receive() -> None:
+    """Lines of a stream, a message by itself, and a body that was parsed before."""
+    harness = server(D)
+    before = harness.conn.stats().received
+    data = line(call(1))
+    harness.conn.receive_data(data, 0.0)
+    body = encoded(call(2))
+    harness.conn.receive_message(body, 0.0)
+    harness.conn.receive_parsed(parse_body(body, Limits()), 0.0, MessageContext())
+    assert harness.conn.stats().received == before + len(data) + 2 * len(body)
 
 
 def test_connection_stats_count_messages_and_bytes() -> None:

@@ -710,3 +710,16 @@ def test_error_shows_values_as_json(schema: dict[str, Any], value: Any, text: st
     found = JsonSchema(schema).find_error(value)
     assert found is not None
     assert found[1] == text
+
+
+@pytest.mark.parametrize(
+    ("reference", "cost"),
+    [
+        *[("#", 0), ("#/$defs/a", 0), ("#/" + 198 * "a", 2)],
+        *[("#a", 4), ("other.json", 4), (200 * "a", 6)],
+    ],
+)
+def test_untrusted_schema_reference_costs_its_search(reference: str, cost: int) -> None:
+    """A pointer is followed; for any other reference all parts of the schema are looked at."""
+    schema = UntrustedSchema({"items": {"type": "string"}})
+    assert schema._lookup_cost(reference) == cost

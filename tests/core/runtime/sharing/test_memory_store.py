@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from mcp_core.runtime.sharing import MemoryStore, check_session_store
+from mcp_core.runtime.sharing._contract import _MAX_NUMBER
 from mcp_core.sharing import ChangesPublished, Position, WorkerBatch
 from mcp_trio import testing
 from tests.harness import either
@@ -96,6 +98,31 @@ async def _repeats_position(self: Any, worker: int, message: Any) -> Position:
     return Position(1, 1)
 
 
+async def _counts_from_zero(self: Any, server: str) -> Any:
+    place = await MemoryStore.join(self, server)
+    self.joined = getattr(self, "joined", 0) + 1
+    return place._replace(number=0) if self.joined % 3 == 1 else place
+
+
+async def _counts_too_far(self: Any, server: str) -> Any:
+    place = await MemoryStore.join(self, server)
+    return place._replace(number=place.number + _MAX_NUMBER)
+
+
+async def _leaves_once(self: Any, worker: int) -> None:
+    if worker not in await self.alive([worker]):
+        raise AssertionError("no such worker")
+    await MemoryStore.leave(self, worker)
+
+
+async def _drops_all_uris(self: Any, worker: int, message: ChangesPublished) -> Position:
+    return await MemoryStore.publish(self, worker, replace(message, all_uris=False))
+
+
+async def _drops_elicitations(self: Any, worker: int, message: ChangesPublished) -> Position:
+    return await MemoryStore.publish(self, worker, replace(message, elicitations=()))
+
+
 @asynccontextmanager
 async def _waits_to_open(self: Any, runtime: Any) -> AsyncIterator[None]:
     await either.sleep_forever()
@@ -107,6 +134,11 @@ async def _waits_to_open(self: Any, runtime: Any) -> AsyncIterator[None]:
     [
         ("read", _reads_itself_only, "has to raise RuntimeError"),
         ("join", _rejoins, "a number of its own"),
+        ("join", _counts_from_zero, "too high or low"),
+        ("join", _counts_too_far, "too high or low"),
+        ("leave", _leaves_once, "no such worker"),
+        ("publish", _drops_all_uris, "published: .*all_uris=True"),
+        ("publish", _drops_elicitations, "published: .*elicitations="),
         ("missed", _forgets, "has forgotten"),
         ("missed", _knows_too_much, "missed since"),
         ("alive", _lives_on, "alive"),
