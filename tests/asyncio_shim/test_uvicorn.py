@@ -230,6 +230,14 @@ def test_uvicorn_trusts_no_proxy_and_has_limits(configured: list[Any]) -> None:
     }
 
 
+def test_uvicorn_that_ends_by_itself_has_not_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def serve(running: Any, sockets: object) -> None:
+        pass
+
+    monkeypatch.setattr(_uvicorn._UvicornServer, "serve", serve)
+    assert serve_http(Server("tea"), HttpRunOptions(host=LOCAL, port=0), None) is True
+
+
 @pytest.mark.parametrize(
     ("host", "hosts", "warns"),
     [(LOCAL, (), False), ("0.0.0.0", (), True), ("0.0.0.0", ("tea.example",), False)],
