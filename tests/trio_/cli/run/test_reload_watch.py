@@ -9,7 +9,10 @@ import pytest
 import trio
 
 from mcp_core.adapters import ServedSource
-from mcp_trio.cli.run._reload import Watch
+from mcp_core.runtime import SHUTDOWN_GRACE
+from mcp_trio.cli.run._reload import _HTTP_GRACE, Watch
+from mcp_trio.http_server._driver import _CANCELLED_GRACE
+from mcp_trio.http_server._serve import _CLOSE_TIMEOUT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,3 +52,10 @@ async def test_watch_takes_changes_within_a_moment_for_one(
         assert trio.current_time() - begin == pytest.approx(0.55)
         watch.begin()  # the next server reads the files
     assert watch.find_change() == (second if again else None)
+
+
+def test_http_server_has_the_time_to_end_in_order() -> None:
+    """Its handlers have the usual time, and the server's lifespan has a second. The user waits."""
+    lifespan = 1.0
+    assert _HTTP_GRACE.stdin == SHUTDOWN_GRACE + _CANCELLED_GRACE + _CLOSE_TIMEOUT + lifespan
+    assert 0 < _HTTP_GRACE.terminate <= 1

@@ -49,7 +49,7 @@ def test_integers_have_the_edges_of_other_languages() -> None:
     """The first ones that 32 and 64 bits, signed or not, and a double cannot hold, or the last."""
     first_outside = {2**31, 2**63, 2**64, SAFE + 1}
     last_inside = {-(2**31), SAFE, -SAFE, 255}
-    assert first_outside | last_inside | {0, 1, -1} <= set(_values._INTEGERS)
+    assert first_outside | last_inside | {0, 1, -1, 2} <= set(_values._INTEGERS)
     found = set(drawn(numbers(), 150))
     assert len(found & first_outside) > 2
 

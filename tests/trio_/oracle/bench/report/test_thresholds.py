@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -124,6 +125,19 @@ def test_percentile_with_missing_calls_agrees_with_sorted_list(
     ranked = sorted([*latencies, *[float("inf")] * missing])
     exact = ranked[max(1, -(-len(ranked) * int(percent) // 100)) - 1]
     assert percentile_of(turn, percent, missing=missing) == pytest.approx(exact, rel=0.03)
+
+
+@pytest.mark.parametrize("percent", [0.0, 50.0, 100.0])
+def test_percentile_without_latencies_is_longer_than_all_or_nothing(percent: float) -> None:
+    assert percentile_of(BenchTurn(), percent, missing=3) == math.inf
+    assert math.isnan(percentile_of(BenchTurn(), percent, missing=0))
+
+
+def test_percentile_of_all_calls_is_that_of_the_histogram() -> None:
+    """The shortest latency and the longest one are exact."""
+    turn = BenchTurn(histogram=Histogram([0.00123, 0.002, 0.00456]))
+    assert percentile_of(turn, 0, missing=0) == 0.00123
+    assert percentile_of(turn, 100, missing=0) == 0.00456
 
 
 def test_time_with_unit_is_parsed() -> None:
