@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 
     from ._http import SeenExchange
 
-__all__ = ["AcrossClients", "Given", "MixedCall"]
+__all__ = ["MARKED_METHODS", "AcrossClients", "Given", "MixedResult"]
 
 MAX_GIVEN: Final = 10_000  # session ids, task ids and events
-MAX_TOOLS: Final = 100  # whose last calls are remembered
-MAX_CALLS: Final = 8  # of one tool
-MAX_CALL_BYTES: Final = 4_096  # of a call's arguments, and of its result
-# Characters. A result that repeats so long a text shows its call; shorter texts come by chance.
+MAX_NAMES: Final = 100  # tools and prompts whose last requests are remembered
+MAX_REQUESTS: Final = 8  # for one tool or prompt, and for all resources
+MAX_REQUEST_BYTES: Final = 4_096  # of a request, and of its result
+# Characters. A result that repeats so long a text shows its request; shorter ones come by chance.
 MIN_MARK: Final = 16
+# Methods whose results can repeat texts of their requests.
+MARKED_METHODS: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
 _CREDENTIALS: Final = ("authorization", "cookie", "x-api-key")
 
 
@@ -44,12 +46,12 @@ class Given(NamedTuple):
     has_credentials: bool
 
 
-class MarkedCall(NamedTuple):
-    """A call whose arguments have texts that its result may repeat.
+class MarkedRequest(NamedTuple):
+    """A request with texts that its result may repeat: in arguments, or as a resource's URI.
 
     Attributes:
         conversation, line: the conversation, and the line of the response.
-        arguments: the arguments as JSON.
+        arguments: the arguments or the URI as JSON.
         marks: their long texts.
         result: the result as JSON, without its `_meta`.
     """
@@ -62,7 +64,7 @@ class MarkedCall(NamedTuple):
 
     @property
     def is_right(self) -> bool:
-        """True if the result has all the call's own marks."""
+        """True if the result has all the request's own marks."""
         return all(each in self.result for each in self.marks)
 
     @property
@@ -71,12 +73,12 @@ class MarkedCall(NamedTuple):
         return not any(each in self.result for each in self.marks)
 
 
-class MixedCall(NamedTuple):
-    """A call that got the result of another client's call.
+class MixedResult(NamedTuple):
+    """A result that belongs to another client's request.
 
     Attributes:
-        line: the line of its response.
-        other: the line of the other client's response.
+        line: its line.
+        other: the line of the same result, which the other client has got.
     """
 
     line: int
@@ -96,7 +98,7 @@ class AcrossClients:
         self._tasks: OrderedDict[str, Given] = OrderedDict()
         self._ended: OrderedDict[str, None] = OrderedDict()
         self._events: OrderedDict[tuple[str, int], int] = OrderedDict()
-        self._calls: OrderedDict[str, deque[MarkedCall]] = OrderedDict()
+        self._marked: OrderedDict[tuple[str, str], deque[MarkedRequest]] = OrderedDict()
 
     # -- Sessions ----------------------------------------------------------------------------------
 
@@ -144,42 +146,42 @@ class AcrossClients:
 
     # -- Results -----------------------------------------------------------------------------------
 
-    def find_mixed_call(self, message: SeenMessage, conversation: int) -> MixedCall | bool:
-        """Return the call that got another client's result, as far as a result shows it.
+    def find_mixed_result(self, message: SeenMessage, conversation: int) -> MixedResult | bool:
+        """Return the result that belongs to another client, as far as this one shows it.
 
-        It may be the result's own call or the client's earlier one. False is returned if the result
-        shows nothing, True if it is right and another client has called the tool.
+        It may be this result or an earlier one of the client. False is returned if the result
+        shows nothing, True if it is right and another client has sent such a request.
 
-        A call is known to have another one's result if the same call of the same client has its own
-        result at another time, and if the other client's result is exactly this one.
+        A request is known to have another one's result if the same request of the same client has
+        its own result at another time, and if the other client's result is exactly this one.
         """
         request = message.request
-        call = None if request is None else _marked_call(message, request, conversation)
-        if call is None or request is None:
+        marked = None if request is None else _marked_request(message, request, conversation)
+        if marked is None or request is None:
             return False
-        calls = self._calls.get(_tool(request), ())
-        others = [each for each in calls if each.conversation != conversation and each.is_right]
+        known = self._marked.get(_target(request), ())
+        others = [each for each in known if each.conversation != conversation and each.is_right]
         if not others:
             return False
-        for each in calls:
-            is_same = each.conversation == conversation and each.arguments == call.arguments
-            if is_same and each.is_right is not call.is_right:
-                wrong = call if each.is_right else each
+        for each in known:
+            is_same = each.conversation == conversation and each.arguments == marked.arguments
+            if is_same and each.is_right is not marked.is_right:
+                wrong = marked if each.is_right else each
                 if wrong.is_foreign:
                     for other in others:
                         if other.result == wrong.result and other.line < wrong.line:
-                            return MixedCall(wrong.line, other.line)
-        return call.is_right
+                            return MixedResult(wrong.line, other.line)
+        return marked.is_right
 
-    def add_call(self, message: SeenMessage, request: SeenRequest, conversation: int) -> None:
-        """Record the result of a call."""
-        call = _marked_call(message, request, conversation)
-        if call is None:
+    def add_result(self, message: SeenMessage, request: SeenRequest, conversation: int) -> None:
+        """Record the result of a request with one of the `MARKED_METHODS`."""
+        marked = _marked_request(message, request, conversation)
+        if marked is None:
             return
-        tool = _tool(request)
-        if tool not in self._calls:
-            put(self._calls, tool, deque(maxlen=MAX_CALLS), MAX_TOOLS)
-        self._calls[tool].append(call)
+        target = _target(request)
+        if target not in self._marked:
+            put(self._marked, target, deque(maxlen=MAX_REQUESTS), MAX_NAMES)
+        self._marked[target].append(marked)
 
 
 def has_credentials(exchange: SeenExchange | None) -> bool:
@@ -187,17 +189,20 @@ def has_credentials(exchange: SeenExchange | None) -> bool:
     return exchange is not None and any(name in exchange.headers for name in _CREDENTIALS)
 
 
-def _tool(request: SeenRequest) -> str:
+def _target(request: SeenRequest) -> tuple[str, str]:
+    """Return what a request is compared by: its method, and the tool's or the prompt's name."""
     name = request.params.get("name")
-    return text_key(name) if isinstance(name, str) else ""
+    return request.method, text_key(name) if isinstance(name, str) else ""
 
 
-def _marked_call(
+def _marked_request(
     message: SeenMessage, request: SeenRequest, conversation: int
-) -> MarkedCall | None:
-    """Return a call with long texts in its arguments; None if it has none, or is too large."""
+) -> MarkedRequest | None:
+    """Return a request with long texts; None if it has none, or is too large."""
     arguments = request.params.get("arguments")
-    is_small = request.size <= MAX_CALL_BYTES and message.size <= MAX_CALL_BYTES
+    if request.method == "resources/read":
+        arguments = {"uri": request.params.get("uri")}
+    is_small = request.size <= MAX_REQUEST_BYTES and message.size <= MAX_REQUEST_BYTES
     if not message.exchange or not isinstance(arguments, dict) or not is_small:
         return None
     if request.is_redacted or message.redacted or message.result is None:
@@ -206,7 +211,7 @@ def _marked_call(
     if not marks:
         return None
     result = {key: value for key, value in message.result.items() if key != "_meta"}
-    return MarkedCall(conversation, message.line, _as_json(arguments), marks, _as_json(result))
+    return MarkedRequest(conversation, message.line, _as_json(arguments), marks, _as_json(result))
 
 
 def _is_mark(value: Any) -> bool:

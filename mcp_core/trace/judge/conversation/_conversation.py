@@ -19,7 +19,7 @@ from mcp_core.trace.judge._methods import find_method
 from mcp_core.trace.judge._revisions import MODERN, STATEFUL, Revisions, are_modern, is_modern
 from mcp_core.trace.judge._sides import CLIENT, SERVER, Side, other_side
 
-from ._across import AcrossClients, Given, has_credentials
+from ._across import MARKED_METHODS, AcrossClients, Given, has_credentials
 from ._http import SESSION, HttpState
 from ._lists import CHANGES, LISTS, Lists
 from ._negotiation import Negotiation, revisions_of_initialize
@@ -396,8 +396,8 @@ class ConversationState:
             # Over HTTP the server can have read two requests in either order.
             is_last = self.log_level is None or self.is_ordered or self.log_level[1] < request.line
             self.log_level = (request.params["level"], message.line) if is_last else None
-        elif method == "tools/call" and message.exchange:
-            self.across.add_call(message, request, self.number)
+        elif method in MARKED_METHODS and message.exchange:
+            self.across.add_result(message, request, self.number)
         elif method in LISTS:
             gap = self.lists.receive_page(message, request, result, self.http.view)
             if gap:

@@ -153,21 +153,36 @@ def response_has_id_of_open_request(message: SeenMessage, state: ConversationSta
     return f"no request has the id {show(message.id)}"
 
 
-@rule("RPC-7", on="result", sender=SERVER, methods=("tools/call",))
+# What can get another client's result, for a sentence.
+_SERVED: Final = {
+    "tools/call": ("a call of", "name"),
+    "prompts/get": ("the prompt", "name"),
+    "resources/read": ("a read of", "uri"),
+}
+
+
+@rule("RPC-7", on="result", sender=SERVER, methods=tuple(_SERVED))
 def result_is_of_this_client(message: SeenMessage, state: ConversationState) -> Outcome:
     if not message.exchange:
         return None
-    found = state.across.find_mixed_call(message, state.number)
+    found = state.across.find_mixed_result(message, state.number)
     if isinstance(found, bool):
         return found or None
     assert message.request is not None
-    tool = state.lists.tool_of(message.request)
-    return RuleFailure(
-        f"a call of {show(message.request.params.get('name'))} has the result of a call of another"
-        " client, and an equal call has its own",
-        tuple(each for each in (found.line, found.other) if each != message.line),
+    request = message.request
+    what, key = _SERVED[request.method]
+    if request.method == "tools/call":
         # What one call has stored, another one can return.
-        is_certain=lookup(tool, "annotations", "readOnlyHint") is True,
+        is_certain = lookup(state.lists.tool_of(request), "annotations", "readOnlyHint") is True
+    else:
+        # A prompt is a template for its own arguments. A resource can have become another one's
+        # alias.
+        is_certain = request.method == "prompts/get"
+    return RuleFailure(
+        f"{what} {show(request.params.get(key))} has the result of a request of another client,"
+        " and an equal request has its own",
+        tuple(each for each in (found.line, found.other) if each != message.line),
+        is_certain=is_certain,
     )
 
 

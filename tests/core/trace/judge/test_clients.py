@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_core.trace.judge.conversation._across import MAX_CALLS, MAX_TOOLS
+from mcp_core.trace.judge.conversation._across import MAX_NAMES, MAX_REQUESTS
 from tests.core.trace.judge.conversations import INFO, Sent, ask, judge, notify, result
 from tests.core.trace.judge.rules.clients import (
     IN_OTHER,
@@ -138,11 +138,11 @@ def test_request_before_the_handshake_may_be_refused_and_served_later() -> None:
 def test_calls_of_many_tools_are_bounded() -> None:
     _, judged = judge(None, [*TWO, *opened({"mcp-session-id": "third"})], "2025-11-25")
     across = judged._conversations._across
-    for number in range(MAX_TOOLS + 20):
+    for number in range(MAX_NAMES + 20):
         for line in called(100 + number, 100 + number, MINE, MINE, f"tool {number % 110}"):
             judged.receive(line.message)
-    assert len(across._calls) <= MAX_TOOLS
-    assert all(len(each) <= MAX_CALLS for each in across._calls.values())
+    assert len(across._marked) <= MAX_NAMES
+    assert all(len(each) <= MAX_REQUESTS for each in across._marked.values())
 
 
 def test_conversation_that_begins_after_one_with_a_higher_number_is_whole() -> None:

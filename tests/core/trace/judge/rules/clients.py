@@ -50,6 +50,12 @@ WITH_RESOURCES: Final = result(
     capabilities={"resources": {"subscribe": True}},
     serverInfo=INFO,
 )
+OFFERED: Final = result(
+    1,
+    protocolVersion="2025-11-25",
+    capabilities={"prompts": {}, "resources": {}},
+    serverInfo=INFO,
+)
 # Longer than what a result has by chance.
 MINE, YOURS = "the text of the first client", "the text of the second client"
 
@@ -92,17 +98,20 @@ def tools(tool: Any) -> list[Sent]:
     return second(sent(20, LIST, IN_OTHER), got(20, 200, result(2, tools=[tool])))
 
 
+def in_second(request: Sent, response: Sent) -> list[Sent]:
+    """Return a request and its response, as the second client's."""
+    assert request.message.http is not None
+    headers = tuple(
+        (name, "other" if name == "mcp-session-id" else value)
+        for name, value in request.message.http.headers
+    )
+    message = replace(request.message, http=replace(request.message.http, headers=headers))
+    return second(Sent("client", message), response)
+
+
 def second_called(number: int, id: int, text: str, given: str) -> list[Sent]:
     """Return a call by the second client."""
-    request, response = called(number, id, text, given)
-    head = replace(
-        request.message.http,
-        headers=tuple(
-            (name, "other" if name == "mcp-session-id" else value)
-            for name, value in request.message.http.headers
-        ),
-    )
-    return second(Sent("client", replace(request.message, http=head)), response)
+    return in_second(*called(number, id, text, given))
 
 
 def mixed(tool: Any) -> list[Sent]:
@@ -133,6 +142,28 @@ UNMIXED: Final = [
     *called(21, 3, MINE, MINE),
     *second_called(22, 3, YOURS, YOURS),
 ]
+
+
+def asked(number: int, id: int, method: str, text: str, given: str) -> list[Sent]:
+    """Return a request for a prompt or a resource with `text`, and a result with `given`."""
+    message = ask(id, method, name="greet", arguments={"text": text})
+    content: Any = {"role": "user", "content": {"type": "text", "text": given}}
+    answer = result(id, messages=[content])
+    if method == "resources/read":
+        of, to = (f"x:/{each.replace(' ', '-')}" for each in (text, given))
+        message, answer = ask(id, method, uri=of), result(id, contents=[{"uri": to, "text": given}])
+    return [sent(number, message, IN), got(number, 200, answer)]
+
+
+def mixed_of(method: str, *given: str) -> list[Sent]:
+    """Return the first client's request, and equal ones of the second client."""
+    begun = [sent(1, INITIALIZE, {}), got(1, 200, OFFERED, SESSION), sent(2, NOTE, IN), got(2, 202)]
+    theirs = second(sent(11, INITIALIZE, {}), got(11, 200, OFFERED, OTHER))
+    theirs += second(sent(12, NOTE, IN_OTHER), got(12, 202))
+    found = [*begun, *theirs, *asked(21, 3, method, MINE, MINE)]
+    for number, text in enumerate(given):
+        found += in_second(*asked(22 + number, 3 + number, method, YOURS, text))
+    return found
 
 
 def logged(*between: Sent) -> list[Sent]:
@@ -332,6 +363,17 @@ CASES: Final[list[Case]] = [
     together("RPC-7", mixed_later(), UNMIXED, []),
     # The call may have stored its text
     together("RPC-7", mixed(TOOL), UNMIXED, [], is_certain=False),
+    *(
+        together(
+            "RPC-7",
+            mixed_of(method, *given),
+            mixed_of(method, YOURS),
+            [],
+            is_certain=is_certain,
+        )
+        for method, is_certain in (("prompts/get", True), ("resources/read", False))
+        for given in ((MINE, YOURS), (YOURS, MINE))
+    ),
     # Messages that the client didn't ask for
     together("LOG-3", logged(), logged(*set_again("info")), SERVED),
     together("RES-5", updated(), updated(*SUBSCRIBE), SERVED),
