@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from mcp_core.http import RequestHead
 from tests.oracle_score.broken_messages import NEW, OLD
 from tests.oracle_score.http_wrapper import HttpExchange, HttpOperator, HttpReply
 from tests.oracle_score.operators import TABLE
@@ -163,6 +165,28 @@ TABLE.add(
 )
 
 
+# Requests that another session gets, and results that the next one gets, by the place.
+_MOVED: Final = {
+    "levels of another one": "logging/setLevel",
+    "subscriptions of another one": "resources/subscribe",
+}
+_MAX_EVENTS: Final = 1_000
+_MIXED: Final = {
+    "results of another one": ("tools/call", "echo"),
+    "prompts of another one": ("prompts/get", "greet"),
+}
+
+
+def _params(exchange: HttpExchange) -> Json:
+    found = exchange.message.get("params")
+    return found if isinstance(found, dict) else {}
+
+
+def _change_params(exchange: HttpExchange, params: Json) -> None:
+    exchange.message = {**exchange.message, "params": params}
+    exchange.body = json.dumps(exchange.message).encode()
+
+
 class LeakSession(HttpOperator):
     """Mixes sessions."""
 
@@ -184,10 +208,12 @@ class LeakSession(HttpOperator):
             is_new = bool(exchange.get(b"mcp-method"))
             if known and not is_new:
                 exchange.set(b"mcp-session-id", known[-1])
-        elif place == "levels of another one" and exchange.rpc_method == "logging/setLevel":
-            others = [each for each in known if each != given]
+        elif exchange.rpc_method == _MOVED.get(place, "-"):
+            others = [each for each in known if each not in (given, *ended)]
             if others:
                 exchange.set(b"mcp-session-id", others[-1])
+        if exchange.method == b"DELETE" and place in _MOVED:
+            ended.add(given)
         return None
 
     def reply(self, exchange: HttpExchange, reply: HttpReply) -> None:
@@ -200,16 +226,93 @@ class LeakSession(HttpOperator):
 
     def messages(self, exchange: HttpExchange, message: Json) -> Iterator[Json]:
         given = exchange.get(b"mcp-session-id")
-        is_echo = isinstance(message.get("result"), dict) and exchange.rpc_method == "tools/call"
-        params = exchange.message.get("params")
-        name = params.get("name") if isinstance(params, dict) else None
-        if self.place == "results of another one" and is_echo and name == "echo":
+        asked = exchange.rpc_method, _params(exchange).get("name")
+        if _MIXED.get(self.place) == asked and isinstance(message.get("result"), dict):
             former = self.kept.get("result")
             self.kept["result"] = (given, message["result"])
             if former is not None and former[0] != given:
                 yield {**message, "result": former[1]}
                 return
         yield message
+
+
+class LeakValues(HttpOperator):
+    """Keeps what it gives out for all clients together: events, task ids, cursors and states."""
+
+    def ask(self, exchange: HttpExchange) -> HttpReply | None:
+        params = _params(exchange)
+        if self.place == "streams of another one" and exchange.method == b"GET":
+            return self._resumed(exchange)
+        if self.place == "task ids of another one":
+            real = self.kept.get("tasks", {}).get(str(params.get("taskId")))
+            if real is not None:
+                exchange.set(b"mcp-name", real.encode() if exchange.get(b"mcp-name") else None)
+                _change_params(exchange, {**params, "taskId": real})
+        elif self.place == "cursors of another one" and "cursor" in params:
+            last = self.kept.get(exchange.rpc_method, {})
+            if params["cursor"] in last:
+                cursor = {"cursor": last["last"]} if last["last"] else {}
+                rest = {key: value for key, value in params.items() if key != "cursor"}
+                _change_params(exchange, {**rest, **cursor})
+        elif self.place == "states of another one" and "requestState" in params:
+            waiting = self.kept.get("waiting", {}).get(str(params.get("name")))
+            if waiting is not None and params["requestState"] in self.kept["states"]:
+                _change_params(exchange, {**params, **waiting})
+        return None
+
+    def pass_event(self, exchange: HttpExchange, block: bytes) -> None:
+        id = next((each[3:].strip() for each in block.split(b"\n") if each[:3] == b"id:"), b"")
+        if id and self.place == "streams of another one":
+            events = self.kept.setdefault("events", [])
+            events.append((id, exchange, block))
+            del events[:-_MAX_EVENTS]
+
+    def _resumed(self, exchange: HttpExchange) -> HttpReply | None:
+        """Return the events after the one with the given id, whichever session has got it."""
+        last, given = exchange.get(b"last-event-id"), exchange.get(b"mcp-session-id")
+        events = self.kept.get("events", [])
+        found = [place for place, (id, _, _) in enumerate(events) if last and id == last]
+        if not found or events[found[-1]][1].get(b"mcp-session-id") == given:
+            return None
+        of = events[found[-1]][1]
+        rest = [block + b"\n\n" for _, each, block in events[found[-1] + 1 :] if each is of]
+        return HttpReply(200, [(b"content-type", b"text/event-stream")], b"".join(rest))
+
+    def messages(self, exchange: HttpExchange, message: Json) -> Iterator[Json]:
+        result = message.get("result")
+        if not isinstance(result, dict):
+            yield message
+        elif self.place == "task ids of another one":
+            yield self._with_ids(exchange, message)
+        else:
+            yield message
+            if "nextCursor" in result or exchange.rpc_method.endswith("/list"):
+                known = self.kept.setdefault(exchange.rpc_method, {})
+                known["last"] = result.get("nextCursor")
+                known[result.get("nextCursor")] = True
+            if result.get("resultType") == "input_required" and "requestState" in result:
+                params = _params(exchange)
+                waiting = self.kept.setdefault("waiting", {})
+                waiting[str(params.get("name"))] = {
+                    "arguments": params.get("arguments"),
+                    "requestState": result["requestState"],
+                }
+                self.kept.setdefault("states", set()).add(result["requestState"])
+
+    def _with_ids(self, exchange: HttpExchange, message: Json) -> Json:
+        """Return a result with the task id that is made from the call's id."""
+        result = message["result"]
+        task = result.get("task", result)
+        real = task.get("taskId") if isinstance(task, dict) else None
+        ids, tasks = self.kept.setdefault("ids", {}), self.kept.setdefault("tasks", {})
+        if isinstance(real, str) and exchange.rpc_method == "tools/call":
+            made = hashlib.sha256(json.dumps(message.get("id")).encode()).hexdigest()[:32]
+            ids[real], tasks[made] = made, real
+        text = json.dumps(message)
+        for known, made in ids.items():
+            text = text.replace(known, made)
+        found: Json = json.loads(text)
+        return found
 
 
 async def _opened(target: HttpMutantTarget) -> Any:
@@ -273,6 +376,25 @@ async def _levels_are_mixed(target: HttpMutantTarget) -> bool:
     return not any("notifications/message" in raw for raw in raws)
 
 
+async def _updates_are_mixed(target: HttpMutantTarget) -> bool:
+    """The first client gets the update that only the second one has subscribed to."""
+    one, other = await _opened(target), await _opened(target)
+    stream = [*one.headers_for(None)[:1], (b"accept", b"text/event-stream")]
+    stream.append((b"mcp-session-id", one.session_id))
+    await one.open_stream(RequestHead(b"GET", target.path, stream))
+    await _ask(other, "resources/subscribe", uri="note:///one")
+    await _ask(other, "tools/call", name="change", arguments={"what": "note"})
+    await _settle(one)
+    return bool(one.updates)
+
+
+async def _prompts_are_mixed(target: HttpMutantTarget) -> bool:
+    one, other = await _opened(target), await _opened(target)
+    await _ask(one, "prompts/get", name="greet", arguments={"name": "of one"})
+    found = await _ask(other, "prompts/get", name="greet", arguments={"name": "of the other"})
+    return "of one" in json.dumps(found)
+
+
 async def _unknown_is_served(target: HttpMutantTarget) -> bool:
     session = await _opened(target)
     session.session_id = b"0123456789abcdef"
@@ -297,6 +419,57 @@ TABLE.add(
         "results of another one": ("RPC-7", visit(played=_results_are_mixed)),
         "one id for all": ("SHL-21", visit(played=_ids_are_equal)),
         "levels of another one": ("LOG-3", visit(played=_levels_are_mixed)),
+        "subscriptions of another one": ("RES-5", visit(played=_updates_are_mixed)),
+        "prompts of another one": ("RPC-7", visit(played=_prompts_are_mixed)),
+    },
+    server="http",
+)
+
+
+def _two(revision: str, *steps: Any) -> Visit:
+    """Return a conversation of two clients. The second one's steps are in lists."""
+    return visit(
+        [
+            ("open", revision, *WHOLE),
+            ("on", 1, "open", revision, *WHOLE),
+            *(("on", 1, *each[0]) if isinstance(each, list) else each for each in steps),
+        ]
+    )
+
+
+def _confirm(text: str) -> tuple[Any, ...]:
+    return ("call", "confirm", {"text": f"the text of the {text} client"}, ())
+
+
+WAIT: Final = ("wait",)
+RETRY: Final = ("retry", 0, "right")
+COUNTED: Final = ("call", "count", {"to": 2}, ("progress",))
+WORK: Final = ("call", "work", {"minutes": 1}, ("task",))
+ALL_TOOLS: Final = ("page", "tools/list", "all")
+MINE, THEIRS = _confirm("first"), _confirm("second")
+TABLE.add(
+    "leak-values",
+    "An event, a task, a page or a state of one client is the other one's.",
+    LeakValues,
+    {
+        "streams of another one": ("SHL-19", _two(OLD, COUNTED, WAIT, [("get", "other")], [WAIT])),
+        "task ids of another one": (
+            "TX-23",
+            _two(NEW, *[WORK] * 2, WAIT, *[[WORK]] * 2, [WAIT]),
+        ),
+        "cursors of another one": (
+            "PAGE-1",
+            _two(OLD, LIST, WAIT, [ALL_TOOLS], ("page", "tools/list", "rest")),
+        ),
+        "states of another one": (
+            "RPC-7",
+            _two(
+                NEW,
+                *(ALL_TOOLS, MINE, WAIT, RETRY, WAIT),
+                *([each] for each in (THEIRS, WAIT, RETRY, WAIT)),
+                *(MINE, WAIT, [THEIRS], [WAIT], RETRY, WAIT),
+            ),
+        ),
     },
     server="http",
 )

@@ -104,6 +104,9 @@ class HttpOperator:
         """Yield what the client gets for a message in a response."""
         yield message
 
+    def pass_event(self, exchange: HttpExchange, block: bytes) -> None:
+        """See an event of a stream, which the client gets."""
+
     def ends_early(self, exchange: HttpExchange) -> bool:
         """Return True to end a stream before its first message."""
         return False
@@ -290,6 +293,7 @@ class _Relay:
                     return
                 for each in self._operator.messages(exchange, message) if message else [message]:
                     changed = block if each is message else _with_data(block, each)
+                    self._operator.pass_event(exchange, changed)
                     await self._send(h11.Data(data=changed + b"\n\n"))
         await self._send(h11.EndOfMessage())
 

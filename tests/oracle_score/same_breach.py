@@ -42,6 +42,10 @@ SAME_BREACH: Final[Mapping[str, Mapping[str, str]]] = {
     "break-tasks/no createdAt": {"TSK-7": "the member of a new task, in the response to the call"},
     "break-tasks/ttl as text": {"TSK-7": "the member of a new task, in the response to the call"},
     "break-tasks/status": {"TSK-11": "no status leads to one that does not exist"},
+    "leak-values/streams of another one": {
+        "PROG-3": "the resumed stream has the progress of the other client's call",
+        "RPC-7": "the resumed stream has the response to the other client's call",
+    },
     "break-cancel/answered": {
         "CXL-6": "the response to the cancelled request, where the revision advises against it",
         "CXL-7": "the response to the cancelled request, where the revision forbids it",

@@ -122,6 +122,12 @@ def _add_plain_tools(server: Server, *, http: bool) -> None:
             """Return the region, which a header repeats."""
             return region
 
+        @server.tool(annotations=SAFE)
+        async def confirm(text: str, context: Context) -> str:
+            """Return the text, once the user has confirmed it."""
+            answer = await context.elicit("Is it right?", Visitor)
+            return text if answer.action == "accept" else "not confirmed"
+
 
 def _add_lively_tools(server: Server) -> None:
     @server.tool(annotations=SAFE)
@@ -285,7 +291,19 @@ SERVERS: Final[dict[str, RightServer]] = {
     ),
     "http": RightServer(
         None,
-        ("echo", "weather", "add", "fail", "count", "steep", "ask", "change", "work", "locate"),
+        (
+            "echo",
+            "weather",
+            "add",
+            "fail",
+            "count",
+            "steep",
+            "ask",
+            "change",
+            "work",
+            "locate",
+            "confirm",
+        ),
     ),
     "teahouse": RightServer(serve_teahouse, ("price", "brew")),
     "client": RightServer(visit_ours, (), is_client=True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -9,8 +10,13 @@ import trio
 from msgspec.structs import replace
 
 from mcp_core.trace import Judge, RecordedFinding
+from mcp_trio.oracle.fuzz._probe import Offers, probe
+from mcp_trio.oracle.fuzz.classics import CLASSIC_KINDS
+from mcp_trio.oracle.fuzz.classics._facts import TargetFacts
+from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 from mcp_trio.oracle.fuzz.draw._second_client import MARKS
 from mcp_trio.oracle.fuzz.play._player import Player, play_case
+from tests.oracle_score.broken_messages import NEW, OLD
 from tests.oracle_score.campaign import run_repeatable
 from tests.oracle_score.operators import all_places
 from tests.oracle_score.servers import SERVERS
@@ -19,7 +25,7 @@ if TYPE_CHECKING:
     from mcp_trio.oracle.fuzz._case import Case, Outcome, Step
     from tests.oracle_score.operators import MutantPlace
 
-OPEN: Final[Step] = ("open", "2025-11-25", "whole", "all")
+OPEN: Final[Step] = ("open", OLD, "whole", "all")
 LIST: Final[Step] = ("request", "tools/list", {}, "int")
 WAIT: Final[Step] = ("wait",)
 END: Final[Step] = ("delete", "own")
@@ -67,6 +73,39 @@ CASES: Final[dict[str, tuple[str, Case]]] = {
 }
 
 
+# What leaks: the kind of classic cases that makes it happen, the revision, and the tool for it.
+KINDS: Final = {
+    "leak-session/results of another one": ("texts", OLD, "echo"),
+    "leak-session/prompts of another one": ("texts", OLD, "echo"),
+    "leak-session/subscriptions of another one": ("subscriptions", OLD, "change"),
+    "leak-values/streams of another one": ("streams", OLD, "count"),
+    "leak-values/task ids of another one": ("tasks", NEW, "work"),
+    "leak-values/cursors of another one": ("lists", OLD, "echo"),
+    "leak-values/states of another one": ("texts", NEW, "confirm"),
+}
+
+
+@cache
+def offered() -> Offers:
+    """Return what the right server offers."""
+
+    async def main() -> Offers:
+        async with trio.open_nursery() as nursery:
+            offers = await probe(SERVERS["http"].target(None, nursery))
+            nursery.cancel_scope.cancel()
+        return offers
+
+    offers: Offers = run_repeatable(main, 1)
+    return offers
+
+
+def classics(kind: str, revision: str, *tools: str) -> list[Case]:
+    """Return a kind's classic cases for the right server, with calls of some tools only."""
+    facts = TargetFacts(CaseChoices(offered(), tools, http=True))
+    made = next(each for each in CLASSIC_KINDS if each.name == f"{kind} of two clients").make(facts)
+    return [case for case in made if case[0][1] == revision]
+
+
 def played(case: Case, place: MutantPlace | None) -> Outcome:
     """Return the outcome of a case on the server, broken at a place or right."""
 
@@ -94,6 +133,40 @@ def test_fault_is_shown_by_two_clients_and_by_their_trace(name: str) -> None:
     found = [each for line in outcome.lines for each in judge.receive(line)]
     assert {each.row for each in found if each.is_certain} == {row}
     assert judge.close() == []  # else the messages wouldn't have proved it
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_leak_is_found_by_a_classic_case_of_two_clients(name: str) -> None:
+    place = all_places()[name]
+    outcomes = (played(case, place) for case in classics(*KINDS[name]))
+    found = ((each.row, each.is_advice) for outcome in outcomes for each in outcome.faults)
+    assert (place.row, False) in found
+
+
+def test_task_id_of_another_session_is_no_certain_fault() -> None:
+    """Each session can have tasks of its own: the specification binds them to users only."""
+    (case,) = classics("tasks", OLD, "work")
+    outcome = played(case, all_places()["leak-values/task ids of another one"])
+    assert outcome.faults == []
+    assert outcome.header is not None
+    judge = Judge(outcome.header)
+    found = [each for line in outcome.lines for each in judge.receive(line)]
+    assert ("TSK-10", False) in {(each.row, each.is_certain) for each in found}
+
+
+@pytest.mark.parametrize(("kind", "revision", "tool"), sorted(set(KINDS.values())))
+def test_classic_cases_of_two_clients_find_nothing_in_the_right_server(
+    kind: str, revision: str, tool: str
+) -> None:
+    cases = classics(kind, revision, tool)
+    assert [played(case, None).faults for case in cases] == [[]] * len(cases)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", sorted({kind for kind, _, _ in KINDS.values()}))
+def test_calls_of_all_tools_by_two_clients_find_nothing_in_the_right_server(kind: str) -> None:
+    cases = [case for each in (OLD, NEW) for case in classics(kind, each, *SERVERS["http"].tools)]
+    assert [played(case, None).faults for case in cases] == [[]] * len(cases)
 
 
 @pytest.mark.long

@@ -27,9 +27,9 @@ A place is an index into all things of one kind, modulo their number. Steps for 
     reply id members                    send a response to no request. Members: its result
                                         or error
     page method how                     follow the pages of a list: all (50 at most), whole (500,
-                                        for a few seconds), first; or ask for the page at a cursor:
-                                        stale, invented after the first page, or other (the other
-                                        client's)
+                                        for a few seconds), first, rest (from the last cursor on);
+                                        or ask for the page at a cursor: stale, invented after the
+                                        first page, or other (the other client's)
     retry place how                     send a request again with the input that it requires:
                                         right, declined, wrong, unknown (one more than required),
                                         empty; with its state altered, or foreign; or other (with

@@ -45,6 +45,7 @@ __all__ = ["HttpSession", "UrlTarget", "is_loopback"]
 MAX_EXCHANGE: Final = 64 * 1024 * 1024  # bytes of one response; more is a flood
 MAX_HEAD: Final = 64 * 1024
 MAX_IDLE: Final = 8  # connections
+MAX_STREAMS: Final = 100  # whose first event is remembered
 MAX_IDLE_TIME: Final = 1.0  # seconds; servers close them after a while
 NOTIFY_TIMEOUT: Final = 5.0  # seconds for the response to a notification
 DELETE_TIMEOUT: Final = 1.0
@@ -295,6 +296,8 @@ class HttpSession(TargetSession):
     Attributes:
         session_id: the id that the server has given, or None.
         event_id: the id of the last event that had one, or None.
+        first_event_id: the id of the first event of the last stream that had two, or None: after
+            it a resumed stream has more.
         last_status: the last response's status, 0 before one.
     """
 
@@ -306,6 +309,8 @@ class HttpSession(TargetSession):
         self.steps = HTTP_STEPS
         self.session_id: bytes | None = None
         self.event_id: bytes | None = None
+        self.first_event_id: bytes | None = None
+        self._first_events: dict[int, bytes] = {}  # of streams, by exchange
         self.last_status = 0
         self._location = b""
         self._numbers = ConversationNumbers(single=True)
@@ -589,11 +594,19 @@ class HttpSession(TargetSession):
     def _take(self, lines: list[TraceLine], method: str) -> None:
         for line in lines:
             if line.sse is not None and line.sse.id:
-                self.event_id = line.sse.id.encode()
+                self._see_event(line.exchange, line.sse.id.encode())
             if line.sender == "server":
                 self.receive(line, method)
             else:
                 self.record(line)
+
+    def _see_event(self, exchange: int, id: bytes) -> None:
+        self.event_id = id
+        first = self._first_events.setdefault(exchange, id)
+        if first != id:
+            self.first_event_id = first
+        elif len(self._first_events) > MAX_STREAMS:
+            del self._first_events[min(self._first_events)]
 
     # -- The session -------------------------------------------------------------------------------
 

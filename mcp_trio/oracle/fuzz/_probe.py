@@ -38,7 +38,8 @@ class Offers(Struct, kw_only=True):
         answers: the revision that the server has selected, by the requested one.
         rejected: the revisions that it doesn't speak.
         capabilities: the server's capabilities, by revision.
-        tools, prompts, resources, templates: as listed.
+        tools, prompts, resources, templates: as listed. Tools have what the lists of all revisions
+            say about tasks.
     """
 
     name: str = ""
@@ -149,10 +150,22 @@ async def _try_revision(session: TargetSession, revision: str, offers: Offers) -
         is_mirrored = dialect_of(revision).http.mirrored_headers
         is_needed = not known or (name == "tools" and is_mirrored)
         if capability in offers.capabilities[revision] and is_needed:
-            found = await _list(play, method, member)
+            found = _with_task_support(await _list(play, method, member), known)
             names = [each.get("name") for each in found]  # of any type
             known[:] = [*found, *(each for each in known if each.get("name") not in names)]
     return ""
+
+
+def _with_task_support(
+    found: list[dict[str, Any]], known: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return tools with what another revision's list says about tasks: not every revision does."""
+    support = [(each.get("name"), each["execution"]) for each in known if "execution" in each]
+    for name, execution in support:
+        for each in found:
+            if each.get("name") == name:
+                each.setdefault("execution", execution)
+    return found
 
 
 async def _list(play: Play, method: str, member: str) -> list[dict[str, Any]]:

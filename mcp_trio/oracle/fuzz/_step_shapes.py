@@ -198,7 +198,10 @@ SERVER_STEPS: Final[Mapping[str, StepShape]] = {
         Word("id", "an integer or a text", _is_id),
         Word("members", "a JSON object", lambda value: isinstance(value, dict) and is_json(value)),
     ),
-    "page": (_METHOD, _one_of("how", "all", "whole", "first", "stale", "invented", "other")),
+    "page": (
+        _METHOD,
+        _one_of("how", "all", "whole", "first", "stale", "invented", "other", "rest"),
+    ),
     "retry": (_PLACE, _HOW),
     "listen": (Word("filter", "JSON whose resourceSubscriptions are a list", _is_filter),),
     "task": (_PLACE, _text("act")),

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from mcp_trio.oracle.fuzz._case import Case, Step
     from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 
-__all__ = ["LIST", "WAIT", "TargetFacts", "groups"]
+__all__ = ["LIST", "MAX_CALLS", "WAIT", "TargetFacts", "all_calls", "groups"]
 
 MAX_TOOLS: Final = 12  # whose calls are classic cases
+MAX_CALLS: Final = 16  # of a case
 MAX_ENTRIES: Final = 10  # prompts and resources, of each
 WAIT: Final[Step] = ("wait",)
 LIST: Final[Step] = ("request", "tools/list", {}, "int")
@@ -115,6 +116,12 @@ def request(method: str, params: Any = None, id: Any = "int", meta: str = "whole
     """Return a request."""
     step: Step = ("request", method, {} if params is None else params, id)
     return step if meta == "whole" else (*step, meta)
+
+
+def all_calls(facts: TargetFacts) -> list[Step]:
+    """Return a call of each tool for each value of its enumerations, which may cause changes."""
+    found = [call(tool, each) for tool in facts.tools for each in tool.choices()]
+    return found[:MAX_CALLS]
 
 
 def groups(items: Sequence[T], size: int) -> Iterator[list[T]]:

@@ -11,7 +11,7 @@ from mcp_core.types import LOGGING_LEVELS
 from mcp_trio.oracle.fuzz._case import AFTER_CANCEL, UNSUPPORTED_TASK
 from mcp_trio.oracle.fuzz._revisions import META
 
-from ._facts import LIST, WAIT, call, each_after, groups, opened, request
+from ._facts import LIST, MAX_CALLS, WAIT, all_calls, call, each_after, groups, opened, request
 from ._table import kind
 from ._values import CURSORS, NAMES, uris_like
 
@@ -24,14 +24,7 @@ if TYPE_CHECKING:
 
 PAGES: Final = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 _VARIABLE: Final = re.compile(r"\{[+#./;?&]?(\w+)")
-_MAX_CALLS: Final = 16  # of a case
 _LEARN: Final = ("page", "tools/list", "all")  # from which the judge learns the schemas
-
-
-def _all_calls(facts: TargetFacts) -> list[Step]:
-    """Return a call of each tool for each value of its enumerations, which may cause changes."""
-    found = [call(tool, each) for tool in facts.tools for each in tool.choices()]
-    return found[:_MAX_CALLS]
 
 
 # -- Lists -----------------------------------------------------------------------------------------
@@ -98,7 +91,7 @@ def _no_arguments(facts: TargetFacts) -> Iterator[Case]:
 )
 def _wrong_arguments(facts: TargetFacts) -> Iterator[Case]:
     for revision, tool in facts.in_turn(facts.tools):
-        steps = [call(tool, each) for each in tool.wrong()][:_MAX_CALLS]
+        steps = [call(tool, each) for each in tool.wrong()][:MAX_CALLS]
         if steps:
             yield opened(revision, _LEARN, *each_after(steps, WAIT))
 
@@ -168,7 +161,7 @@ def _prompts(facts: TargetFacts) -> Iterator[Case]:
             )
         for steps in (right, wrong, missing):
             if steps:
-                yield opened(revision, learn, *each_after(steps[:_MAX_CALLS], WAIT))
+                yield opened(revision, learn, *each_after(steps[:MAX_CALLS], WAIT))
 
 
 @kind(
@@ -213,7 +206,7 @@ def _completions(facts: TargetFacts) -> Iterator[Case]:
             for uri in facts.templates
             for name in _VARIABLE.findall(uri)
         ]
-        for some in groups(targets[:_MAX_CALLS], 3):
+        for some in groups(targets[:MAX_CALLS], 3):
             steps = []
             for ref, name in some:
                 values = ("", "a", "f", "k", "x" * 300, "\u8336")
@@ -247,7 +240,7 @@ def _levels(facts: TargetFacts) -> Iterator[Case]:
         yield opened(revision, *each_after(steps, WAIT), LIST, WAIT)
         for levels in (("emergency", "debug"), ("error", "info")):
             steps = [request("logging/setLevel", {"level": each}) for each in levels]
-            yield opened(revision, *each_after(steps, WAIT), *_all_calls(facts), WAIT)
+            yield opened(revision, *each_after(steps, WAIT), *all_calls(facts), WAIT)
         steps = [request("logging/setLevel", {"level": each}) for each in wrong]
         yield opened(revision, *each_after(steps, WAIT))
     revision = facts.of_requests()
@@ -264,7 +257,7 @@ def _levels(facts: TargetFacts) -> Iterator[Case]:
             )
             for place, (tool, level) in enumerate(pairs)
         ]
-        for group in groups(steps, _MAX_CALLS):
+        for group in groups(steps, MAX_CALLS):
             yield opened(revision, *group, WAIT)
         steps = [request("tools/list", {"_meta": {META + "logLevel": each}}) for each in wrong]
         yield opened(revision, *each_after(steps, WAIT))
@@ -283,7 +276,7 @@ _CHANGES: Final = ("toolsListChanged", "promptsListChanged", "resourcesListChang
     "modelcontextprotocol/python-sdk#3493",
 )
 def _subscriptions(facts: TargetFacts) -> Iterator[Case]:
-    calls = _all_calls(facts)
+    calls = all_calls(facts)
     uris = [{"resourceSubscriptions": [each]} for each in facts.uris[:2]]
     revision = facts.of_requests()
     if revision:
@@ -368,7 +361,7 @@ def _questions(facts: TargetFacts) -> Iterator[Case]:
             for tool in facts.tools
             for more in (extra, {"inputResponses": 7}, {"requestState": ""})
         ]
-        yield opened(revision, *each_after(steps[:_MAX_CALLS], WAIT))
+        yield opened(revision, *each_after(steps[:MAX_CALLS], WAIT))
 
 
 @kind(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Final
 
-from . import _features, _lifecycle, _lines, _messages, _streamable_http
+from . import _features, _lifecycle, _lines, _messages, _streamable_http, _two_clients
 from ._facts import TargetFacts
 from ._table import CLASSIC_KINDS
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["classic_cases"]
 
 # Importing them fills the table, in this order.
-_MODULES: Final = (_features, _messages, _lifecycle, _streamable_http, _lines)
+_MODULES: Final = (_features, _messages, _lifecycle, _streamable_http, _two_clients, _lines)
 
 
 def classic_cases(choices: CaseChoices) -> list[Case]:

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from ._drawing import Drawing
 
 __all__ = [
+    "LISTED",
     "cancelled",
     "cancelled_among_others",
     "cancelled_twin",
+    "changing_calls",
     "followed_tasks",
     "handed",
     "input_rounds",
@@ -41,7 +43,7 @@ _EXTRAS: Final = (
     ("task",),
     ("progress", "task"),
 )
-_LISTENED: Final = ("toolsListChanged", "promptsListChanged", "resourcesListChanged")
+LISTED: Final = ("toolsListChanged", "promptsListChanged", "resourcesListChanged")
 _TASK_ACTS: Final = ("get", "get", "cancel", "result", "list", "update", "unknown")
 
 
@@ -149,21 +151,19 @@ def input_rounds(draw: Drawing, choices: CaseChoices, revision: str) -> list[Ste
 def subscription(draw: Drawing, choices: CaseChoices, revision: str) -> list[Step]:
     """Draw a subscription, calls of a tool that may change something, and its cancellation."""
     bits = draw.below(16)
-    chosen: dict[str, Any] = {
-        name: True for index, name in enumerate(_LISTENED) if bits >> index & 1
-    }
+    chosen: dict[str, Any] = {name: True for index, name in enumerate(LISTED) if bits >> index & 1}
     if bits & 8:
         # Every update is wrong for a subscription to what doesn't exist.
         is_listed = choices.uris and draw.below(2)
         chosen["resourceSubscriptions"] = [draw.pick(choices.uris) if is_listed else UNKNOWN_URI]
-    calls = _changing_calls(draw, choices)
+    calls = changing_calls(draw, choices)
     steps: list[Step] = [("listen", chosen), *calls, ("wait",), ("cancel", 0)]
     if calls and draw.below(2):
         steps += [AFTER_CANCEL, ("wait",), *calls, ("wait",)]
     return steps
 
 
-def _changing_calls(draw: Drawing, choices: CaseChoices) -> list[Step]:
+def changing_calls(draw: Drawing, choices: CaseChoices) -> list[Step]:
     """Draw calls of one tool with several arguments, mostly of one that changes something."""
     if not choices.tools:
         return []

@@ -7,7 +7,8 @@
                                 with a repeated argument: argument (another one), no-argument,
                                 bad-argument (no base64)
     get how                     open the standalone stream, which is read until the case ends:
-                                stream, resume, unknown, other (resume the other client's)
+                                stream, resume, unknown, other (resume the other client's after
+                                its first event)
     delete how                  end the session: own, unknown
     half place                  send a part of a request, on a connection that stays open. Place:
                                 where it stops: start, head, end (of the head), body, chunk-size,
@@ -114,9 +115,10 @@ async def _get(play: Play, how: str) -> None:
         headers.append((b"last-event-id", b"mcp-trio-fuzz-none"))
     elif how == "other":
         other = play.clients.other
-        if other is None or other.event_id is None:
+        last = None if other is None else other.first_event_id or other.event_id
+        if last is None:
             return
-        headers.append((b"last-event-id", other.event_id))
+        headers.append((b"last-event-id", last))
     await session.open_stream(RequestHead(b"GET", session.target.path, headers))
 
 

@@ -27,7 +27,7 @@ ASK_TIMEOUT: Final = 0.3  # seconds for a request of the server
 FOLLOW_TIMEOUT: Final = 0.8  # seconds that a task is followed
 FOLLOW_INTERVAL: Final = 0.04
 # Pages that a step follows; twice as many if they go round in a circle.
-MAX_PAGES: Final[Mapping[str, int]] = {"all": 50, "whole": 500}
+MAX_PAGES: Final[Mapping[str, int]] = {"all": 50, "rest": 50, "whole": 500}
 PAGES_TIMEOUT: Final = 5.0  # seconds for them, so that a slow list doesn't hold up the run
 
 
@@ -68,7 +68,9 @@ async def _page(play: Play, method: str, how: str) -> None:
         given = session.cursors.get(method, ())
         play.report(served_cursor(sent, given, session.revision))
         return
-    result = await exchange(play, method, {})
+    if how == "rest" and not known:
+        return
+    result = await exchange(play, method, {"cursor": known[-1]} if how == "rest" else {})
     seen: Counter[str] = Counter()
     end = trio.current_time() + PAGES_TIMEOUT
     while len(seen) < MAX_PAGES.get(how, 1) and (how != "whole" or trio.current_time() < end):

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from mcp_core import ALL
+from mcp_core import ALL, LATEST
 from mcp_trio.oracle.fuzz._case import Case, check_case, client_of, encode_case, own_step
 from mcp_trio.oracle.fuzz._damage import has_damage
 from mcp_trio.oracle.fuzz._probe import Offers, may_call_by_hint
 from mcp_trio.oracle.fuzz.draw._cases import OPENINGS, CaseSource
-from mcp_trio.oracle.fuzz.draw._choices import CaseChoices, _text_arguments
+from mcp_trio.oracle.fuzz.draw._choices import TASKS, CaseChoices, _text_arguments
 from mcp_trio.oracle.fuzz.draw._damaging import _is_doubtful
 from mcp_trio.oracle.fuzz.draw._second_client import MARKS
 
@@ -261,3 +261,35 @@ def test_doubtful_bytes_are_known(data: bytes, doubtful: bool) -> None:
 )
 def test_tool_is_called_by_both_hints_only(hints: Any, may: bool) -> None:
     assert may_call_by_hint({"name": "x", "annotations": hints}) is may
+
+
+def test_both_clients_have_tasks_and_ask_for_the_other_ones() -> None:
+    """Ids that two clients get are compared only if both have tasks."""
+    schema = {"type": "object", "properties": {}}
+    tool = {"name": "work", "inputSchema": schema, "execution": {"taskSupport": "optional"}}
+    offers = Offers(
+        revisions=["2026-07-28", "2025-11-25"],
+        tools=[tool],
+        capabilities={"2026-07-28": {"extensions": {TASKS: {}}}, "2025-11-25": {"tasks": {}}},
+    )
+    found = CaseSource(CaseChoices(offers, ["work"], http=True), 12).draw(300)
+    asked = [
+        (case[0][1], client_of(step))
+        for case in found
+        for step in case
+        if own_step(step) == ("task", 0, "other")
+        and {client_of(each) for each in case if own_step(each)[0] == "call"} == {0, 1}
+    ]
+    assert min(Counter(asked).values()) >= 3
+    assert len(set(asked)) == 4
+
+
+def test_one_client_subscribes_and_the_other_one_listens_without() -> None:
+    wanted = [
+        (case[0][1], client_of(step), bool(own_step(step)[1]))
+        for case in drawn(13, 200, http=True)
+        if any(map(client_of, case))
+        for step in case
+        if own_step(step)[0] == "listen"
+    ]
+    assert {(LATEST, 0, True), (LATEST, 1, False)} <= set(wanted)
