@@ -52,6 +52,7 @@ from tests.harness.jsonrpc import (
 )
 from tests.harness.messages.pair import ConnectionPair
 from tests.harness.wire.connection import ConnectionHarness
+from tests.levels import long
 
 STREAMS = Path(__file__).with_name("streams")
 SERVER, CLIENT = Role.SERVER, Role.CLIENT
@@ -375,7 +376,7 @@ def test_stream_as_messages_gives_same_events(version: str, role: Role) -> None:
 
 
 @pytest.mark.requirement("RPC-17", "LIFE-17")
-@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [19, long(7), pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("name", "role"), SIDES)
 def test_stream_truncated_anywhere_never_raises(name: str, role: Role, stride: int) -> None:
     """A truncated stream gives a prefix of the events and one end, and no exception."""

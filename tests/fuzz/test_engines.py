@@ -32,8 +32,10 @@ def planted_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "committed_cases", lambda target: {})
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("planted_bug")
 def test_fuzz_run_failing_case_is_shrunk() -> None:
+    """The command's test below finds the same bug."""
     run, finding = run_hypothesis(load("jsonrpc"), cases=5_000, keep=False)
     assert finding is not None
     assert "a member occurs twice" in str(finding.error)
@@ -109,12 +111,14 @@ def test_run_within_over_limit_raises() -> None:
 def test_fuzz_command_with_finding_prints_and_saves_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """The saved case is shrunk, and fails again when the command plays it."""
     monkeypatch.setattr(command, "FINDINGS", tmp_path / "findings")
     monkeypatch.setattr("fuzz.targets.CORPUS", tmp_path / "corpus")
     assert command.main(["jsonrpc", "--cases", "5000"]) == 1
     (saved,) = (tmp_path / "findings").iterdir()
     found = read_case(load("jsonrpc"), saved)
     shown = capsys.readouterr()
+    assert len(found) < 120, found
     assert as_row(load("jsonrpc"), found) in shown.out
     assert str(saved) in shown.out
     assert "cases/s" in shown.err

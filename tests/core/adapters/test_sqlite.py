@@ -81,8 +81,21 @@ def test_sqlite_store_keeps_the_contract(
 
 
 @given(script=steps)
-@hypothesis_settings(max_examples=25)
+@hypothesis_settings(max_examples=6)
 def test_sqlite_store_is_a_dict(script: list[Step]) -> None:
+    check_script(script)
+
+
+@pytest.mark.long
+@given(script=steps)
+@hypothesis_settings(max_examples=100)
+def test_sqlite_store_is_a_dict_long(script: list[Step]) -> None:
+    """More scripts than the default run has, to find what only a long one breaks."""
+    check_script(script)
+
+
+def check_script(script: list[Step]) -> None:
+    """Play a script with a store in a new file and with a dict, and compare them."""
     with tempfile.TemporaryDirectory() as directory:
         run_trio(
             lambda runtime: run_check(
@@ -518,7 +531,7 @@ DAMAGE = st.lists(
 
 @given(DAMAGE)
 @example([(2541, 128)])  # in the name of a column, which SQLite's message quotes
-@hypothesis_settings(max_examples=15, deadline=None)
+@hypothesis_settings(max_examples=7, deadline=None)
 def test_file_damaged_anywhere_fails_with_the_error_of_stores(
     damage: list[tuple[int, int]],
 ) -> None:

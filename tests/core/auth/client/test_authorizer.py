@@ -26,6 +26,7 @@ from mcp_core.auth import (
 )
 from mcp_core.auth._jose import require_joserfc
 from mcp_core.auth._resource_urls import distinct_redirect_uri
+from mcp_core.auth.client import _authorizer
 from mcp_core.auth.client._authorizer import MAX_STEP_UPS
 from mcp_core.auth.client._registration import registration_key
 from mcp_core.auth.client._tokens import Tokens, decode_tokens, encode_tokens, tokens_key
@@ -66,6 +67,7 @@ from tests.core.auth.play import (
     token,
     unauthorized,
 )
+from tests.levels import long
 
 KEY = tokens_key(MCP)
 PLACES = [
@@ -985,17 +987,22 @@ def test_step_up_challenge_without_scopes_runs_once() -> None:
     assert "still refuses the request after the scopes it wants (none named)" in str(failure)
 
 
-def test_step_up_tables_too_many_operations_stay_bounded() -> None:
+@pytest.mark.parametrize(("limit", "count"), [(16, 20), long(256, 300)])
+def test_step_up_tables_too_many_operations_stay_bounded(
+    limit: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if limit != _authorizer._MAX_OPERATIONS:
+        monkeypatch.setattr(_authorizer, "_MAX_OPERATIONS", limit)
     auth, store = loaded_authorizer(stored_tokens(), client_id="test-client-id"), stored_tokens()
     play(challenged_flow(auth, "first", forbidden("s0")), [*discovery(), *login("t2")], store)
-    for number in range(300):
+    for number in range(count):
         play(
             challenged_flow(auth, f"tool {number}", forbidden(f"s{number + 1}")), login("t2"), store
         )
         play(
             challenged_flow(auth, f"tool {number}", forbidden(f"s{number + 1}")), login("t3"), store
         )
-    assert len(auth._step_ups) == len(auth._repeated_scopes) == 256
+    assert len(auth._step_ups) == len(auth._repeated_scopes) == limit
 
 
 def test_insufficient_scope_without_token_leads_to_login() -> None:

@@ -22,6 +22,7 @@ from mcp_core.host import (
 )
 from mcp_core.host.config._policy import matches_text
 from mcp_core.host.config._url_readings import read_target
+from tests.levels import fewer_examples
 
 
 def policy_of(allowed: list[Any] | None = None, denied: list[Any] | None = None) -> ServerPolicy:
@@ -194,6 +195,7 @@ PIECES = [
 ]
 
 
+@fewer_examples(2)
 @given(st.lists(st.sampled_from(PIECES), max_size=8).map("".join))
 def test_reading_of_an_address_decides_as_the_address(path: str) -> None:
     """If a reading is denied, so is the address; if the address is allowed, so is each reading."""

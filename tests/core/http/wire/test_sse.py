@@ -18,6 +18,7 @@ from mcp_core.http.wire._sse import (
     last_event_id,
 )
 from tests.harness.jsonrpc import chunks
+from tests.levels import fewer_examples
 
 MOST = 40
 
@@ -427,6 +428,7 @@ def test_last_event_id_is_a_header_value(id: str, value: bytes) -> None:
     assert last_event_id(id) == value
 
 
+@fewer_examples(2)
 @given(
     st.lists(
         st.tuples(

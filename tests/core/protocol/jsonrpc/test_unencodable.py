@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from mcp_core import UnencodableValue
 from mcp_core.protocol.jsonrpc._unencodable import encode_exactly, find_unencodable, whole_text
+from tests.levels import fewer_examples
 
 NAN = math.nan
 INF = math.inf
@@ -82,6 +83,7 @@ VALUES = st.recursive(
 )
 
 
+@fewer_examples(2)
 @given(VALUES)
 def test_value_is_refused_exactly_if_it_has_such_a_number(value: Any) -> None:
     """The walk in Python is the model, MessagePack the fast way to the same answer."""

@@ -24,6 +24,7 @@ from tests.core.tasks.store_contract import (
     run_check,
     steps,
 )
+from tests.levels import fewer_examples
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -44,6 +45,7 @@ def test_memory_store_keeps_the_contract(
     run(lambda runtime: run_check(check, lambda: store, runtime))
 
 
+@fewer_examples(2)
 @given(script=steps)
 def test_memory_store_is_a_dict(script: list[Step]) -> None:
     store = MemoryTaskStore()

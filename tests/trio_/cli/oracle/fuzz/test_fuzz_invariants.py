@@ -140,8 +140,17 @@ def test_invariant_of_a_tool_that_is_not_allowed_is_reported_and_judges_nothing(
     assert "nothing was judged: no invariant was checked" in run.err
 
 
-def test_stored_finding_needs_its_file_and_stays_without_it(broken: test_fuzz.Fuzz) -> None:
+def test_stored_finding_stays_without_its_file(broken: test_fuzz.Fuzz) -> None:
     """Without the file a play of its case would show nothing, and the fault would look repaired."""
+    assert broken(*given(broken.folder, CREATED, CAN_BE_READ)).status == 1
+    run = broken("--cases", "1")
+    assert "cannot be played, and stays in this one: --invariants FILE is needed" in run.err
+    assert [each["row"] for each in broken.report["kept"]] == [NAME]
+
+
+@pytest.mark.long
+def test_stored_finding_needs_its_file_until_it_is_repaired(broken: test_fuzz.Fuzz) -> None:
+    """It stays over several runs without the file; with it, it is played, and then gone."""
     words = given(broken.folder, CREATED, CAN_BE_READ)
     assert broken(*words).status == 1
     for _ in range(2):
