@@ -298,7 +298,6 @@ async def _connect_child(
                     probe_unread = failed or child.unread > 0
                     versions = client.versions_without_probe(probe_unread=probe_unread)
                     if not versions:
-                        await client.aclose()
                         await child.aclose()
                         # Only now are the exit status and all of stderr known.
                         cause, _, _ = str(exc).partition("\n")

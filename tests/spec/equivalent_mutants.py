@@ -71,7 +71,6 @@ _AFTER_FAILED_START = """\
     probe_unread = failed or child.unread > 0
     versions = client.versions_without_probe(probe_unread=probe_unread)
     if not versions:
-        await client.aclose()
         await child.aclose()
         cause, _, _ = str(exc).partition('\\n')
         cause, _, _ = cause.partition(' (exit status ')

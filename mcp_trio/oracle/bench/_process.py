@@ -184,7 +184,7 @@ def _listening_sockets(port: int) -> set[str]:
     """Return the links, in a process's descriptors, of the sockets that listen on a port."""
     found = set()
     for path in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for line in _read(path).decode("ascii", "replace").splitlines()[1:]:
+        for line in _read(path).decode("ascii", "replace").splitlines():
             fields = line.split()
             if len(fields) < 10 or fields[3] != _LISTENS:
                 continue

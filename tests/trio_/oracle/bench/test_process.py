@@ -146,8 +146,10 @@ def test_listening_sockets_of_a_port_are_found_in_both_families(files: Files) ->
     files["/proc/net/tcp"] = sockets(
         (8080, "0A", 11), (8081, "0A", 12), (8080, "01", 13), (8080, "0A", 14)
     )
-    files["/proc/net/tcp6"] = sockets((8080, "0A", 21)) + "   9: broken 0A\n"
-    assert _process._listening_sockets(8080) == {"socket:[11]", "socket:[14]", "socket:[21]"}
+    whole, row = sockets((8080, "0A", 21)), sockets((8080, "0A", 22)).splitlines()[1].split()
+    cut = (" ".join(row[:10]), " ".join(row[:9]), "9: broken 0A")
+    files["/proc/net/tcp6"] = whole + "\n".join(cut)
+    assert _process._listening_sockets(8080) == {f"socket:[{n}]" for n in (11, 14, 21, 22)}
     assert _process._listening_sockets(9) == set()
 
 

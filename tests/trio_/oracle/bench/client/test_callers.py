@@ -103,6 +103,7 @@ async def test_results_that_no_worker_reads_are_not_wanted(autojump_clock: Any) 
 async def test_call_that_says_it_timed_out_is_a_timeout_and_no_error(autojump_clock: Any) -> None:
     turn = await Scripted(CallTimeout("late")).turn(Mix([PING]), Pace(None, 1), 0.95)
     assert (turn.timeouts, turn.errors, turn.answered) == (10, {}, 0)
+    assert turn.seconds == pytest.approx(1.0)  # up to the end of the last call
     turn = await Scripted({}, timeout=0.05).turn(Mix([PING]), Pace(None, 1), 0.95)
     assert (turn.timeouts, turn.errors, turn.answered) == (19, {}, 0)
 
