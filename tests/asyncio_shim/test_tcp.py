@@ -64,7 +64,11 @@ def test_connection_is_given_up_after_ten_seconds(
     network = Network(*responses)
     monkeypatch.setattr(asyncio, "open_connection", network.open_connection)
     text, seconds = run(network.error_of(url))
-    assert text == "cannot connect to example.com:1: no answer"
+    assert text == (
+        "cannot connect to example.com:1: no answer"
+        if url.startswith("http:")
+        else "example.com:1 did not give us a WebSocket within 10 s"
+    )
     assert seconds == pytest.approx(10)
     assert network.asked == [("example.com", 1)] * connections
 
@@ -74,8 +78,9 @@ def test_connection_is_given_up_after_ten_seconds(
     [
         ([REFUSED], "HTTP status 403 Forbidden"),
         ([MOVED, REFUSED], "HTTP status 403 Forbidden"),
-        ([b"SSH-2.0-OpenSSH_9\r\n\r\n"], "cannot connect to example.com:1: "),
-        ([b"x" * 70_000], "cannot connect to example.com:1: "),
+        ([b"SSH-2.0-OpenSSH_9\r\n\r\n"], "not HTTP/1.1"),
+        ([b"x" * 70_000], "not HTTP/1.1"),
+        ([b"HTTP/1.1 200 OK\r\nx: " + b"x" * 140_000], "head of the server's answer is too long"),
     ],
 )
 def test_websocket_that_is_refused_is_closed(
