@@ -11,6 +11,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
+from msgspec.structs import replace
 
 from mcp_trio.oracle.fuzz._call_times import CallTimes
 from mcp_trio.oracle.fuzz._case import AFTER_CANCEL, client_of, on_client, own_step
@@ -23,7 +24,7 @@ from mcp_trio.oracle.fuzz.causes._cause import (
     plain_cases,
     smallest_cause,
 )
-from mcp_trio.oracle.fuzz.play._unanswered import NEVER, STOPPED
+from mcp_trio.oracle.fuzz.play._unanswered import HUNG, NEVER, STOPPED
 from mcp_trio.oracle.fuzz.play._waiting import PROBE_METHODS
 
 from ._findings import FuzzFinding
@@ -237,11 +238,12 @@ class Examiner:
         return cause
 
     async def prove(self, finding: FuzzFinding, longest: float, left: float) -> None:
-        """Make a finding about a tool that stops certain, if a play of equal calls proves it.
+        """Make a finding certain, if a play proves that a tool stops, or hangs its process.
 
         Such a tool doesn't wait for what another call or the world outside does, since its hints
         say that nothing of it changes or matters. Nor does it wait for its turn: the last call gets
-        more than a minute, for servers that count calls by the minute.
+        more than a minute, for servers that count calls by the minute. See `_equal_calls` and
+        `_growing_texts`.
 
         Args:
             finding: what was confirmed, of any kind.
@@ -254,11 +256,14 @@ class Examiner:
         fault = finding.fault
         needed = _PATIENCE * longest
         last_start = trio.current_time() + left - _PROOF_PART * needed
-        if fault.detail != STOPPED or not finding.is_solid:
+        if fault.detail not in (STOPPED, HUNG) or not finding.is_solid:
             return
+        if fault.detail == HUNG and not self._plays.has_processes:
+            return  # no one could start the server again
         if not self._is_closed(json.loads(fault.sent)["params"]["name"]):
             return
-        for case in _equal_calls(fault, finding.case):
+        cases = _equal_calls if fault.detail == STOPPED else _growing_texts
+        for case in cases(fault, finding.case):
             if trio.current_time() > last_start:
                 return
             outcome = await self._plays.play(
@@ -266,8 +271,12 @@ class Examiner:
             )
             for each in outcome.faults:
                 if each.cause == fault.cause and each.is_certain:
-                    finding.proof, finding.case = each.sentence, list(case[: outcome.steps])
-                    finding.take_play(outcome)
+                    finding.proof = each.sentence
+                    if fault.detail == STOPPED:
+                        finding.case = list(case[: outcome.steps])
+                        finding.take_play(outcome)
+                    else:  # its own case is much shorter
+                        finding.fault = replace(fault, is_certain=True, sentence=each.sentence)
                     return
 
     def _is_closed(self, tool: str) -> bool:
@@ -407,6 +416,31 @@ def _equal_calls(fault: TargetFault, case: Case) -> list[Case]:
         turn: Case = [calls[0], ("wait",)]
         opening = on_client(1, case[0])
         found.insert(0, [case[0], opening, *turn * 2, *(on_client(1, each) for each in turn)])
+    return found
+
+
+def _growing_texts(fault: TargetFault, case: Case) -> list[Case]:
+    """Return cases with calls like one that hangs the process, each with a longer text.
+
+    The texts mean nothing, so they name neither a time nor a place. First comes the letter x, up to
+    the text's length, and then what is neither ASCII nor a number in the text. Each is longer by a
+    letter or a tenth. If a call hangs though the one before was quick, it isn't its length that
+    takes time: no usual algorithm is a hundred times as slow for so little more.
+    """
+    params = json.loads(fault.sent)["params"]
+    arguments = params.get("arguments", {})
+    found: list[Case] = []
+    for name, text in arguments.items():
+        if not isinstance(text, str) or not text:
+            continue
+        lengths = [1]
+        while lengths[-1] < len(text):
+            lengths.append(min(len(text), max(lengths[-1] + 1, lengths[-1] * 11 // 10)))
+        texts = ["x" * length for length in lengths]
+        other = "".join(letter for letter in text if not (letter.isascii() or letter.isnumeric()))
+        texts += [other[:length] for length in lengths if length <= len(other)]
+        calls: Case = [("call", params["name"], {**arguments, name: each}, ()) for each in texts]
+        found.append([case[0], *(step for call in calls for step in (call, ("wait",)))])
     return found
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ._facts import TargetFacts
 
 JSON_RPC = "JSON-RPC 2.0, section 4"
+MAX_CALLS = 16  # of a case
 
 
 @kind(
@@ -113,9 +114,23 @@ def _params(facts: TargetFacts) -> Iterator[Case]:
 )
 def _texts(facts: TargetFacts) -> Iterator[Case]:
     for revision, group in facts.in_turn([*groups(TEXTS, 8), LONG_TEXTS]):
-        steps = list(facts.texts_of(group))
-        if steps:
+        # The first text shows that the tool is quick.
+        steps = list(facts.texts_of(("a", *group)))
+        if len(steps) > 1:
             yield opened(revision, *each_after(steps, WAIT), LIST)
+
+
+@kind(
+    "texts of every tool",
+    "Each text of every tool is long, and beyond Latin.",
+    "RFC 8259, section 7",
+    "MoonshotAI/kimi-code#886",
+)
+def _texts_of_tools(facts: TargetFacts) -> Iterator[Case]:
+    for revision, tool in facts.in_turn(facts.tools):
+        steps = [call(tool, each) for each in tool.with_texts(("a", "\u8336\u9053", LONG_TEXTS[0]))]
+        if steps:
+            yield opened(revision, *each_after(steps[:MAX_CALLS], WAIT), LIST)
 
 
 @kind(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp_core.drivers import InvalidSchema, UntrustedSchema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
 __all__ = ["ToolSample", "sample_of"]
 
@@ -83,13 +83,23 @@ class ToolSample:
         """Return valid arguments with a number in them, or None if the tool takes none."""
         return self._with_value(number)
 
+    def with_texts(self, texts: Collection[str]) -> Iterator[dict[str, Any]]:
+        """Yield valid arguments with each of the texts, in one member after the other."""
+        for name in self._members:
+            for text in texts:
+                if (arguments := self._with_member(name, text)) is not None:
+                    yield arguments
+
     def _with_value(self, value: Any) -> dict[str, Any] | None:
-        for name, schema in self._members.items():
-            if isinstance(schema, dict) and "enum" not in schema and "const" not in schema:
-                arguments = {**self.arguments, name: value}
-                if self.accepts(arguments):
-                    return arguments
-        return None
+        found = (self._with_member(name, value) for name in self._members)
+        return next((each for each in found if each is not None), None)
+
+    def _with_member(self, name: str, value: Any) -> dict[str, Any] | None:
+        schema = self._members[name]
+        if not isinstance(schema, dict) or "enum" in schema or "const" in schema:
+            return None
+        arguments = {**self.arguments, name: value}
+        return arguments if self.accepts(arguments) else None
 
     @property
     def largest(self) -> dict[str, Any]:

@@ -196,6 +196,11 @@ class FreshPlays:
         self._target = target
         self._new_player = new_player
 
+    @property
+    def has_processes(self) -> bool:
+        """True if each play starts a process."""
+        return self._target.kind == "stdio"
+
     async def play(
         self,
         case: Case,

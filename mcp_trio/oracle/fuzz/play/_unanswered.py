@@ -5,7 +5,9 @@
 2. What runs the author's code may take the time of `CallTimes`, and is cancelled then. It is
    reported only if another session, or the other client, gets a response that this one doesn't. It
    is advice, since a tool may wait, unless a play is made to prove it: see `_is_same_each_time`.
-3. A server may be busy: with a cancelled call, or with one of the other client.
+3. A server may be busy: with a cancelled call, or with one of the other client. If it answers
+   nothing since a call that only another text tells apart from a quick one, that is advice too,
+   unless a play is made to prove it.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from mcp_trio.oracle.fuzz._sent_request import SentRequest
 
 __all__ = [
+    "HUNG",
     "NEVER",
     "STOPPED",
     "excused_by_call",
@@ -59,8 +62,13 @@ STOPPED: Final = "stopped"  # the detail of a tool that doesn't answer any more
 NEVER: Final = "never"  # the detail of a call that gets no response, while others of its tool do
 # The detail of a request that is lost with a cancelled one.
 LOST_TOO: Final = "with the cancelled"
+HUNG: Final = "hung"  # the detail of a call since which the server answers nothing
 MAX_AMONG: Final = 20  # requests that are sent again to see whether one of them is lost
 _SAME_TIME: Final = 0.25  # the part of a call's time within which requests are sent together
+# The parts of a call's longest time within which a tool is quick: for advice, and for a proof.
+_QUICK: Final = 0.1
+_PROVEN_QUICK: Final = 0.03
+_MAX_DEPTH: Final = 6  # of the arguments that are compared
 _SHOWN: Final = 80  # characters of a value in a sentence
 
 
@@ -90,6 +98,7 @@ async def settle(play: Play) -> None:
         await _examine_bounded(play, [each for each in missing if each.overdue == "alone"])
         missing = [each for each in missing if each.overdue != "alone"]
     is_silent = await _examine_owed(play, running)
+    await _examine_hung(play, running)
     for request in running:
         if request.answer is None and request.id in session.open:
             await _cancel_slow(play, request)
@@ -252,6 +261,72 @@ async def _examine_owed(play: Play, running: list[SentRequest]) -> bool:
                     report_missing(play, request, times.longest)
             session.open.pop(request.id, None)
     return not is_alive
+
+
+async def _examine_hung(play: Play, running: list[SentRequest]) -> None:
+    """Report a call since which the server answers nothing, though a similar one was quick.
+
+    Such a call differs only in its texts. A number can say how long the tool shall take, a text
+    seldom does. But a long text can need its time, and a text can name a slow host. So it isn't
+    certain, unless the play was made to prove it: see `Examiner.prove`.
+    """
+    session, times = play.session, play.call_times
+    hung = [each for each in running if each.id in session.open and _should_be_quick(play, each)]
+    if not hung or len(hung) < len(running) or play.clients.may_be_busy() or session.is_misled:
+        return  # another call can be in their way
+    name = f"{hung[0].name} {HUNG}"
+    if not times.may_have_stopped(name, is_wanted=play.wanted == (UNANSWERED, HUNG)):
+        return
+    await wait_as_long(play, hung, begin_of(play, hung[0]) + times.longest)
+    if any(each.answer is not None for each in hung) or play.is_over() or await play.is_slow():
+        return
+    times.add_stopped(name)
+    if await answers_probe(play) or session.ended or await play.is_slow():
+        return
+    if any(each.answer is not None for each in hung):
+        return
+    tool = shown_value(name_of(hung[0].message))
+    method = dialect_of(session.revision).ping
+    sentence = (
+        f"the server answers nothing within {times.longest:g} s, not even {method}, since a call of"
+        f" {tool} that differs only in its text from a quick one"
+    )
+    is_certain = times.proves and times.timeout(hung[0].name) <= _PROVEN_QUICK * times.longest
+    sentence += "" if is_certain else ": to look at, unless the tool may take so long"
+    sent = json.dumps(hung[0].message)
+    # That the call gets no response is the same fault.
+    others = [each for each in session.take_faults() if (each.detail, each.sent) != (NEVER, sent)]
+    session.put_faults(others)
+    fault = row_fault(UNANSWERED, "tools/call", sentence, session.revision)
+    play.report(replace(fault, kind="hang", detail=HUNG, sent=sent, is_certain=is_certain))
+
+
+def _should_be_quick(play: Play, request: SentRequest) -> bool:
+    """Return True if the session's last result of the tool came soon, for other texts only."""
+    times = play.call_times
+    if request.method != "tools/call" or not request.is_plain or request.batch:
+        return False
+    if times.timeout(request.name) > times.longest * _QUICK:
+        return False
+    answered = [
+        each
+        for each in play.session.requests
+        if each.name == request.name and each.answer is not None
+    ]
+    result = (answered[-1].answer or {}).get("result") if answered else None
+    if not isinstance(result, dict) or result.get("isError") is True:
+        return False
+    former, params = (each.message.get("params") for each in (answered[-1], request))
+    return bool(_without_texts(_without_meta(former)) == _without_texts(_without_meta(params)))
+
+
+def _without_texts(value: Any, depth: int = 0) -> Any:
+    """Return a value with an empty text in place of each text in it."""
+    if isinstance(value, dict) and depth < _MAX_DEPTH:
+        return {key: _without_texts(each, depth + 1) for key, each in value.items()}
+    if isinstance(value, list) and depth < _MAX_DEPTH:
+        return [_without_texts(each, depth + 1) for each in value]
+    return "" if isinstance(value, str) else value
 
 
 async def _examine_lost(play: Play, missing: list[SentRequest]) -> None:

@@ -50,6 +50,7 @@ COMPLETION = request(
     ref={"type": "ref/prompt", "name": "plan"},
     argument={"name": "a", "value": ""},
 )
+LIST = request("tools/list")
 NO_TOOL = request("tools/call", name=UNKNOWN_TOOLS[0], arguments={})
 
 
@@ -242,6 +243,140 @@ def test_request_that_is_never_answered_is_waited_for_three_times_only() -> None
     (finding,) = run.findings
     assert finding.is_failure
     assert run.seconds < 100
+
+
+# -- Calls since which the server answers nothing --------------------------------------------------
+
+
+def nap(**arguments: Any) -> Step:
+    return ("call", "nap", arguments, ())
+
+
+TEA = "\u8336"
+LONG = "x" * 2_000
+QUICK: Case = [OPEN, nap(text="a", n=1), ("wait",)]
+LETTERS: Case = [*QUICK, nap(text=TEA, n=1), ("wait",)]
+LENGTH: Case = [*QUICK, nap(text=LONG, n=1), ("wait",)]
+CLOSED = {"readOnlyHint": True, "openWorldHint": False}
+FOR_EVER = 1e9
+
+
+class BlockingSession(MemorySession):
+    """A conversation with a server that does nothing else while it handles a call."""
+
+    has_loaded = False
+
+    def _begin_first(self) -> None:
+        super()._begin_first()
+        text = self._inbox[0].get("params", {}).get("arguments", {}).get("text")
+        if text is not None:
+            self._ready_at += self.seconds(text)
+
+    def seconds(self, text: str) -> float:
+        """Return how long a call with a text takes."""
+        raise NotImplementedError
+
+
+class HangsAtLetters(BlockingSession):
+    """It hangs at a letter beyond Latin."""
+
+    def seconds(self, text: str) -> float:
+        return FOR_EVER if TEA in text else 0.0
+
+
+class HangsAtLength(BlockingSession):
+    """It hangs at a text of more than 1,500 letters."""
+
+    def seconds(self, text: str) -> float:
+        return FOR_EVER if len(text) > 1_500 else 0.0
+
+
+class NeedsSquareOfLength(BlockingSession):
+    """The text of 2,000 letters takes 100 s."""
+
+    def seconds(self, text: str) -> float:
+        return len(text) ** 2 / 40_000
+
+
+class NeedsPowerOfLength(BlockingSession):
+    """Each letter takes a hundredth more time than the one before."""
+
+    def seconds(self, text: str) -> float:
+        return float(min(FOR_EVER, 1e-6 * 1.01 ** len(text)))
+
+
+class LoadsAtLetters(BlockingSession):
+    """The first text beyond Latin takes 40 s in each process."""
+
+    def seconds(self, text: str) -> float:
+        seconds = 0.0 if self.has_loaded or TEA not in text else 40.0
+        self.has_loaded |= TEA in text
+        return seconds
+
+
+class SleepsByText(BlockingSession):
+    """The text says how long it takes."""
+
+    def seconds(self, text: str) -> float:
+        return float(text) if text.isdigit() else 0.0
+
+
+class IsSlowAtLetters(BlockingSession):
+    """A letter beyond Latin takes 15 s."""
+
+    def seconds(self, text: str) -> float:
+        return 15.0 if TEA in text else 0.0
+
+
+@pytest.mark.parametrize(
+    ("session_class", "case", "hints", "found"),
+    [
+        (HangsAtLetters, LETTERS, CLOSED, [("hung", True)]),
+        (HangsAtLetters, [*LETTERS, nap(text="a", n=1), ("wait",), LIST], CLOSED, [("hung", True)]),
+        (HangsAtLetters, LETTERS, {"readOnlyHint": True}, [("hung", False)]),  # it may name a host
+        (HangsAtLetters, [*QUICK, nap(text=f"a {TEA}", n=1), ("wait",)], CLOSED, [("hung", True)]),
+        (HangsAtLetters, [*QUICK, nap(text=TEA, n=2)], CLOSED, [("never", False)]),
+        (HangsAtLength, LENGTH, CLOSED, [("hung", True)]),
+        (HangsAtLength, LENGTH, {}, [("hung", False)]),
+        (NeedsSquareOfLength, LENGTH, CLOSED, [("hung", False)]),
+        (NeedsPowerOfLength, LENGTH, CLOSED, [("hung", False)]),
+        (LoadsAtLetters, LETTERS, CLOSED, [("hung", False)]),
+        (SleepsByText, [*QUICK, nap(text="9999", n=1), ("wait",)], CLOSED, [("hung", False)]),
+        (IsSlowAtLetters, LETTERS, CLOSED, []),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else "",
+)
+def test_server_that_answers_nothing_since_an_odd_text_hangs_if_its_time_does_not_explain_it(
+    session_class: type[MemorySession],
+    case: Case,
+    hints: Mapping[str, bool],
+    found: list[tuple[str, bool]],
+) -> None:
+    """A quick call differs from the last one only in its text."""
+    target = MemoryTarget(same_each_time(serves))
+    target.session_class = session_class
+    run = run_of(target, case, shrinks=False, hints=hints)
+    assert [(each.fault.detail, each.is_failure) for each in run.findings] == found
+
+
+def test_hang_at_a_text_is_told_with_the_proof_and_is_made_small() -> None:
+    target = MemoryTarget(same_each_time(serves))
+    target.session_class = HangsAtLength
+    (finding,) = run_of(target, LENGTH, hints=CLOSED).findings
+    assert (finding.fault.kind, finding.fault.row) == ("hang", "RPC-35")
+    assert finding.fault.sentence == (
+        "the server answers nothing within 65 s, not even ping, since a call of"
+        ' "nap" that differs only in its text from a quick one'
+    )
+    assert sum(step[0] == "call" for step in finding.case) == 2
+
+
+def test_tool_that_waits_for_a_text_while_the_server_answers_is_no_hang() -> None:
+    def some(message: Json, start: int) -> Iterator[dict[str, Any]]:
+        return iter(()) if TEA in str(message) else serves(message)
+
+    run = run_of(MemoryTarget(some), LETTERS, shrinks=False, hints=CLOSED)
+    assert not [each for each in run.findings if each.is_failure]
 
 
 # -- Requests that are lost with a cancelled one ---------------------------------------------------

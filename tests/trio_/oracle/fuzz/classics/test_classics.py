@@ -207,3 +207,26 @@ def test_resources_of_the_handshake_are_subscribed_twice_and_left_twice() -> Non
     ]
     for uri in ("note:///one", "note:///two", "mcp-trio-fuzz://none"):
         assert [("subscribe", uri)] * 2 + [("unsubscribe", uri)] * 2 in sent
+
+
+@pytest.mark.parametrize(
+    "is_wanted", [lambda text: len(text) > 10_000, lambda text: text > "\u3000"]
+)
+def test_each_text_of_each_tool_is_long_and_beyond_latin_within_the_first_hundreds(
+    is_wanted: Any,
+) -> None:
+    """The same tool has been called with a short text before, which shows that it is quick."""
+    texts = {"type": "string"}
+    schema = {"type": "object", "properties": {"a": texts, "b": texts, "n": {"type": "integer"}}}
+    names = [f"tool-{number}" for number in range(9)]
+    tools = [{"name": name, "inputSchema": schema} for name in names]
+    offers = Offers(revisions=[OLD_ONE, NEW_ONE], capabilities={}, tools=tools)
+    cases = classic_cases(CaseChoices(offers, names))[:300]
+    found = {
+        (step[1], member)
+        for case in cases
+        for place, step in enumerate(case)
+        for member, text in (step[2].items() if step[0] == "call" else ())
+        if is_wanted(str(text)) and ("call", step[1], {member: "a"}, ()) in case[:place]
+    }
+    assert found == {(name, member) for name in names for member in "ab"}
