@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "H11ClientConnection",
+    "H11ResponseReader",
     "has_input",
     "open_tunnel",
     "request_upgrade",
@@ -48,6 +49,37 @@ _CLOSE_TIMEOUT: Final = 1.0  # seconds
 _BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
 _SWITCHING_PROTOCOLS: Final = 101
 _FIRST_ERROR_STATUS: Final = 400
+_TOO_LONG: Final = 431  # the status with which h11 marks a head that is too long
+_LONG_HEAD: Final = f"the response's head has more than {MAX_RESPONSE_HEAD} bytes"
+
+
+class H11ResponseReader(h11.Connection):
+    """h11's client side, with a limit of a response's head that holds however the head is cut.
+
+    h11 has a limit for incomplete heads only, so what arrives with the last piece doesn't count.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(h11.CLIENT, max_incomplete_event_size=MAX_RESPONSE_HEAD)
+
+    def next_event(self) -> type[h11.NEED_DATA | h11.PAUSED] | h11.Event:
+        """Return the next event. See `h11.Connection.next_event`.
+
+        Raises:
+            h11.RemoteProtocolError: also if a head has more than `MAX_RESPONSE_HEAD` bytes.
+        """
+        if self.their_state is not h11.SEND_RESPONSE:
+            return super().next_event()
+        before = len(self.trailing_data[0])
+        try:
+            event = super().next_event()
+        except h11.RemoteProtocolError as exc:
+            if exc.error_status_hint != _TOO_LONG:
+                raise
+            raise h11.RemoteProtocolError(_LONG_HEAD, _TOO_LONG) from None
+        if before - len(self.trailing_data[0]) > MAX_RESPONSE_HEAD:
+            raise h11.RemoteProtocolError(_LONG_HEAD, _TOO_LONG)
+        return event
 
 
 class H11ClientConnection:
@@ -65,7 +97,7 @@ class H11ClientConnection:
         self.received = False
         self._stream = stream
         self._socket = _socket_of(stream)
-        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_RESPONSE_HEAD)
+        self._http = H11ResponseReader()
         self._sent = False
         self._eof = False
         self._problem: ConnectionLost | None = None
@@ -207,7 +239,7 @@ async def open_tunnel(stream: trio.abc.Stream, authority: str, headers: Headers)
     Raises:
         ConnectFailed: the proxy did not open the tunnel. Close the stream.
     """
-    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_RESPONSE_HEAD)
+    http = H11ResponseReader()
     host = (b"host", authority.encode("ascii"))
     request = h11.Request(method=b"CONNECT", target=host[1], headers=[host, *headers])
     data = http.send(request)
@@ -241,7 +273,7 @@ async def request_upgrade(stream: trio.abc.Stream, head: RequestHead) -> tuple[H
     Raises:
         ConnectFailed: there was no valid response.
     """
-    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_RESPONSE_HEAD)
+    http = H11ResponseReader()
     data = http.send(h11.Request(method=head.method, target=head.target, headers=head.headers))
     end = http.send(h11.EndOfMessage())
     response: Head | None = None

@@ -29,7 +29,7 @@ import mcp_trio
 from mcp_asyncio_shim import connect
 from mcp_asyncio_shim._http_connection import _H11ClientConnection
 from mcp_core import CallTimeout, Change, ConnectFailed, ConnectionLost, PeerError
-from mcp_core.http import RequestHead
+from mcp_core.http import MAX_RESPONSE_HEAD, RequestHead
 from mcp_core.registry import Context, Server
 from mcp_core.types import ElicitParams, TextContent
 from tests.conformance.everything_server import everything
@@ -487,6 +487,27 @@ def test_trio_server_asks_for_input_and_sends_changes(scheme: str, version: str)
 
     with on_trio(server) as url:
         asyncio.run(main(url))
+
+
+def test_response_head_that_is_too_long_with_its_last_piece_is_connection_lost() -> None:
+    """h11 alone has a limit only for what is incomplete."""
+    start = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: "
+    whole = start + b"y" * (MAX_RESPONSE_HEAD - len(start) - 3) + b"\r\n\r\n"
+
+    async def main() -> None:
+        ours, theirs = asyncio_memory_pair()
+        connection = _H11ClientConnection(ours.reader, ours.writer)
+        head = RequestHead(b"GET", b"/mcp", [(b"host", b"here")])
+        running = asyncio.create_task(connection.run(head, b"", lambda actions: None))
+        for piece in (whole[:60_000], whole[60_000:]):
+            await theirs.send_all(piece)
+            for _ in range(5):
+                await asyncio.sleep(0)
+        with pytest.raises(ConnectionLost, match="head has more than 65536 bytes"):
+            await running
+        await connection.aclose()
+
+    run(main())
 
 
 def test_request_that_http_refuses_raises_and_sends_nothing() -> None:

@@ -19,7 +19,6 @@ import trio
 
 from mcp_core import ConnectionLost
 from mcp_core.http import (
-    MAX_RESPONSE_HEAD,
     Body,
     End,
     GatewayError,
@@ -31,6 +30,7 @@ from mcp_core.http import (
     without_quoted_bytes,
 )
 from mcp_core.runtime import READ_SIZE
+from mcp_trio.http_client._h11_connection import H11ResponseReader
 from mcp_trio.http_server._h11_heads import CHUNKED, chunk_parser
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class ProxyExchange:
         self._body = body
         self._record = record
         self._watch = watch
-        self._http = h11.Connection(h11.CLIENT, MAX_RESPONSE_HEAD)
+        self._http = H11ResponseReader()
         # h11 needs the method: the response's length depends on it.
         self._http.send(h11.Request(method=head.request.method, target=b"/", headers=_ANY_HOST))
         self._http.send(h11.EndOfMessage())
