@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -263,6 +264,38 @@ def test_runtime_knows_its_loop_and_threads() -> None:
 
     runtime = run(main())
     runtime.call_soon(lambda: None)  # the loop is closed: nothing happens
+
+
+def test_runtime_logs_failures_with_the_cure_for_code_that_awaits_trio(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The cure is a note below the traceback; a text of the runtime has neither."""
+    request: Any = SimpleNamespace(method=SimpleNamespace(name="tools/call"))
+    text = "must be called from async context"  # trio says so outside its loop
+
+    async def main() -> None:
+        runtime = LoopRuntime(asyncio.get_running_loop())
+        runtime.report(request, "ab12", RuntimeError(text))
+        runtime.report_hook("on_change", RuntimeError(text))
+        runtime.report(request, "cd34", RuntimeError("broken"))
+        runtime.warn("a handler still runs")
+
+    run(main())
+    messages = [each.getMessage() for each in caplog.records]
+    assert messages == [
+        "tools/call failed (reference ab12)",
+        "on_change failed",
+        "tools/call failed (reference cd34)",
+        "a handler still runs",
+    ]
+    tracebacks = [each.exc_text for each in caplog.records]
+    assert ["mcp-trio run FILE" in (each or "") for each in tracebacks] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert [each is not None for each in tracebacks] == [True, True, True, False]
 
 
 def test_task_runtime_waits_for_an_event_or_a_time() -> None:

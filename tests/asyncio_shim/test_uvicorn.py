@@ -169,6 +169,8 @@ def test_uvicorn_serves_on_inherited_sockets(served: Served) -> None:
 def test_uvicorn_without_a_lifespan_ends_at_once(
     served: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """The log has the cause, and stderr no greeting: it never listened."""
+
     @asynccontextmanager
     async def life(server: Server) -> AsyncIterator[None]:
         if server.info.name:

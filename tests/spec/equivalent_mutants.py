@@ -66,6 +66,10 @@ def _is_mutant(each: Equivalent, root: Path) -> bool:
     )
 
 
+_AFTER_FAILED_WRITE = """\
+    if exc.errno == errno.EINVAL:
+        return BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+    return exc"""
 _AFTER_FAILED_START = """\
     failed = any((link.write_error is not None for link in links))
     probe_unread = failed or child.unread > 0
@@ -144,5 +148,11 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "try:\n    ...\nexcept (FileNotFoundError, UnsafeArgument):\n    return None",
         "try:\n    ...\nexcept Exception:\n    return None",
         "`windows_command` raises nothing else, and `_is_file` nothing at all",
+    ),
+    Equivalent(
+        "mcp_asyncio_shim/_threads.py::WriteThread._write",
+        f"try:\n    ...\nexcept OSError as exc:\n{_AFTER_FAILED_WRITE}",
+        f"try:\n    ...\nexcept Exception as exc:\n{_AFTER_FAILED_WRITE}",
+        "`os.write` of bytes to a descriptor raises nothing else",
     ),
 )

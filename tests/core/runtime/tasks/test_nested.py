@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from mcp_core import LocalProtocolError
 from mcp_core.runtime.tasks._nested import _interval
+from mcp_core.runtime.tasks._requests import TaskQuestion
+from mcp_core.tasks import TaskKey
 
 
 class Task:
@@ -25,3 +29,22 @@ def test_pause_is_what_the_client_asks_for_within_bounds(
 ) -> None:
     task: Any = Task(milliseconds)
     assert _interval(task) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_withdrawn_question_is_not_asked(is_asked: bool) -> None:
+    """Another request asks it now: the client must not see it twice."""
+    host = SimpleNamespace(conn=None)
+    sender: Any = SimpleNamespace(active_requests=[], host=host)
+    question = TaskQuestion(sender, TaskKey("", "t1"), "name", {})  # type: ignore[arg-type]
+    woken: list[bool] = []
+    question._wake = lambda: woken.append(True)
+    if is_asked:
+        sender.active_requests.append(question)
+    question.withdraw()
+    assert woken == [True] * is_asked
+    with (
+        pytest.raises(LocalProtocolError, match="another tasks/result asks now"),
+        question.entered(lambda: None),
+    ):
+        raise AssertionError
