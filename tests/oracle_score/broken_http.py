@@ -237,7 +237,7 @@ class LeakSession(HttpOperator):
 
 
 class LeakValues(HttpOperator):
-    """Keeps what it gives out for all clients together: events, task ids, cursors and states."""
+    """Keeps for all clients together: events, task ids, cursors, states and filters."""
 
     def ask(self, exchange: HttpExchange) -> HttpReply | None:
         params = _params(exchange)
@@ -254,6 +254,13 @@ class LeakValues(HttpOperator):
                 cursor = {"cursor": last["last"]} if last["last"] else {}
                 rest = {key: value for key, value in params.items() if key != "cursor"}
                 _change_params(exchange, {**rest, **cursor})
+        elif self.place == "filters of another one" and isinstance(
+            own := params.get("notifications"), dict
+        ):
+            former, self.kept["filter"] = self.kept.get("filter", {}), own
+            self.kept.setdefault("listens", []).append((exchange, own))
+            lists = {name: True for name, wanted in former.items() if wanted is True}
+            _change_params(exchange, {**params, "notifications": {**lists, **own}})
         elif self.place == "states of another one" and "requestState" in params:
             waiting = self.kept.get("waiting", {}).get(str(params.get("name")))
             if waiting is not None and params["requestState"] in self.kept["states"]:
@@ -280,7 +287,11 @@ class LeakValues(HttpOperator):
 
     def messages(self, exchange: HttpExchange, message: Json) -> Iterator[Json]:
         result = message.get("result")
-        if not isinstance(result, dict):
+        if message.get("method") == "notifications/subscriptions/acknowledged":
+            own = [wanted for each, wanted in self.kept.get("listens", ()) if each is exchange]
+            params = {**message["params"], **({"notifications": own[0]} if own else {})}
+            yield {**message, "params": params}
+        elif not isinstance(result, dict):
             yield message
         elif self.place == "task ids of another one":
             yield self._with_ids(exchange, message)
@@ -460,6 +471,16 @@ TABLE.add(
         "cursors of another one": (
             "PAGE-1",
             _two(OLD, LIST, WAIT, [ALL_TOOLS], ("page", "tools/list", "rest")),
+        ),
+        "filters of another one": (
+            "SUB-2",
+            _two(
+                NEW,
+                ("listen", {"toolsListChanged": True}),
+                *([("listen", {})], [WAIT]),
+                ("call", "change", {"what": "tools"}, ()),
+                *(WAIT, [LIST], [WAIT]),
+            ),
         ),
         "states of another one": (
             "RPC-7",

@@ -81,6 +81,7 @@ KINDS: Final = {
     "leak-values/streams of another one": ("streams", OLD, "count"),
     "leak-values/task ids of another one": ("tasks", NEW, "work"),
     "leak-values/cursors of another one": ("lists", OLD, "echo"),
+    "leak-values/filters of another one": ("subscriptions", NEW, "change"),
     "leak-values/states of another one": ("texts", NEW, "confirm"),
 }
 
