@@ -17,6 +17,7 @@ import mcp_trio
 from mcp_core import ConnectFailed
 from mcp_trio.cli import main
 from mcp_trio.cli.oracle import _bench, _bench_calls, _bench_once
+from mcp_trio.oracle.bench._process import ListenerMeter, NoMeter
 from mcp_trio.oracle.fuzz._echo import Echo
 from tests.trio_.oracle.bench.fake_load import FakeLoad
 
@@ -149,6 +150,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> mcp_trio.Server:
         return mcp_trio.connect(found, **target.client_options)
 
     monkeypatch.setattr(_bench_calls, "_connected", connected)
+    # It would look through all processes of this machine for one that listens.
+    monkeypatch.setattr(ListenerMeter, "cpu", NoMeter.cpu)
+    monkeypatch.setattr(ListenerMeter, "memory", NoMeter.memory)
     return found
 
 
@@ -249,26 +253,26 @@ def test_client_answers_the_questions_of_each_call(
     era: str, server: mcp_trio.Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["--through", "client", "--answer", "size=4", "--era", era, "--rate", "5", "--even"]
-    status = main(["bench", "--tool", "order", *words, "--seconds", "5", "--json", URL])
+    status = main(["bench", "--tool", "order", *words, "--seconds", "1", "--json", URL])
     (row,) = json.loads(capsys.readouterr().out)["rows"]
-    assert (status, row["measured"]["sent"], row["measured"]["errors"]) == (0, 25, {})
+    assert (status, row["measured"]["sent"], row["measured"]["errors"]) == (0, 5, {})
 
 
 def test_wrong_answer_fails_the_calls_and_is_shown_once(
     server: mcp_trio.Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["--through", "client", "--answer", "size=big", "--rate", "5", "--even"]
-    assert main(["bench", "--tool", "order", *words, "--seconds", "5", URL]) == 1
+    assert main(["bench", "--tool", "order", *words, "--seconds", "1", URL]) == 1
     assert capsys.readouterr().err.count("--answer size=big") == 1
 
 
 def test_conversations_are_calls(
     server: mcp_trio.Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["--connect", "--through", "client", "--rate", "5", "--even", "--seconds", "5"]
+    words = ["--connect", "--through", "client", "--rate", "5", "--even", "--seconds", "1"]
     assert main(["bench", *words, "--json", URL]) == 0
     (row,) = json.loads(capsys.readouterr().out)["rows"]
-    assert (row["measured"]["sent"], row["measured"]["errors"]) == (25, {})
+    assert (row["measured"]["sent"], row["measured"]["errors"]) == (5, {})
 
 
 # -- Once ------------------------------------------------------------------------------------------
