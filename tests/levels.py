@@ -63,7 +63,9 @@ LONGEST_FILES: Final = [
         examples/test_tutorial
     """.split()
 ]
-_MARK: Final = re.compile(r"\bmark\.(\w+)|\b(long)\(")
+# They begin with plain letters, which is several times faster than to begin with `\b`.
+_MARK: Final = re.compile(r"mark(?<!\wmark)\.(\w+)")
+_LONG: Final = re.compile(r"long(?<!\wlong)\(")
 _IMPORT: Final = re.compile(r"^from (tests[\w.]*) import", re.MULTILINE)
 
 
@@ -84,11 +86,20 @@ def fewer_examples(divisor: int) -> settings:
 def marks_named_in(file: Path) -> frozenset[str]:
     """Return the marks that the text of a test file names, or a module that it imports from."""
     text = file.read_text("utf-8")
-    modules = {TESTS.parent / f"{name.replace('.', '/')}.py" for name in _IMPORT.findall(text)}
-    texts = [each.read_text("utf-8") for each in modules - {Path(__file__)} if each.exists()]
-    return frozenset(
-        match[1] or match[2] for each in (text, *texts) for match in _MARK.finditer(each)
-    )
+    return _marks_of_text(text).union(*map(_marks_of_module, _IMPORT.findall(text)))
+
+
+@functools.cache
+def _marks_of_module(name: str) -> frozenset[str]:
+    file = TESTS.parent / f"{name.replace('.', '/')}.py"
+    if file == Path(__file__) or not file.exists():
+        return frozenset()
+    return _marks_of_text(file.read_text("utf-8"))
+
+
+def _marks_of_text(text: str) -> frozenset[str]:
+    found = frozenset(_MARK.findall(text))
+    return found | {"long"} if _LONG.search(text) else found
 
 
 def files_with(names: set[str]) -> list[Path]:
