@@ -120,7 +120,8 @@ def test_server_in_memory_ends_with_its_block() -> None:
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        started, log = asyncio.Event(), []
+        started = asyncio.Event()
+        log: list[float | str] = []
         server = Server("tea")
 
         @server.tool

@@ -157,7 +157,8 @@ def test_entry_is_connected_to_with_its_options_and_the_host_s(
     env = {"A_TOKEN": "host-secret-1", "B": "host"}
     for inherit_env in (False, True):
         host = Host({"a": entry}, env=env, inherit_env=inherit_env, record=tmp_path)
-        host._given[0].connect({"timeout": 7.0}, {}, None)
+        given_by_the_host: Any = {"timeout": 7.0}
+        host._given[0].connect(given_by_the_host, {}, None)
         [(found, given)] = calls
         calls.clear()
         assert found == target
