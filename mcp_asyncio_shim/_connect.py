@@ -384,8 +384,10 @@ async def _upgrade(
     """
     import h11
 
+    from mcp_core.adapters import H11ResponseReader
+
     head = upgrade.head
-    wire = h11.Connection(h11.CLIENT)
+    wire = H11ResponseReader()
     request = h11.Request(method=head.method, target=head.target, headers=head.headers)
     try:
         for event in (request, h11.EndOfMessage()):

@@ -4,57 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import h11
 
-from mcp_core.http import (
-    MAX_RESPONSE_HEAD,
-    Body,
-    End,
-    Head,
-    require_http,
-    response_error,
-)
+from mcp_core.adapters import H11ResponseReader
+from mcp_core.http import Body, End, Head, require_http, response_error
 from mcp_core.runtime import READ_SIZE
 
 if TYPE_CHECKING:
     from mcp_core.http import RequestHead
     from mcp_core.runtime import OnActions
 
-__all__ = ["_H11ClientConnection", "_H11ResponseReader"]
-
-_TOO_LONG: Final = 431  # the status with which h11 marks a head that is too long
-_LONG_HEAD: Final = f"the response's head has more than {MAX_RESPONSE_HEAD} bytes"
-
-
-class _H11ResponseReader(h11.Connection):
-    """h11's client side, with a limit of a response's head that holds however the head is cut.
-
-    h11 has a limit for incomplete heads only, so what arrives with the last piece doesn't count.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(h11.CLIENT, max_incomplete_event_size=MAX_RESPONSE_HEAD)
-
-    def next_event(self) -> type[h11.NEED_DATA | h11.PAUSED] | h11.Event:
-        """Return the next event. See `h11.Connection.next_event`.
-
-        Raises:
-            h11.RemoteProtocolError: also if a head has more than `MAX_RESPONSE_HEAD` bytes.
-        """
-        if self.their_state is not h11.SEND_RESPONSE:
-            return super().next_event()
-        before = len(self.trailing_data[0])
-        try:
-            event = super().next_event()
-        except h11.RemoteProtocolError as exc:
-            if exc.error_status_hint != _TOO_LONG:
-                raise
-            raise h11.RemoteProtocolError(_LONG_HEAD, _TOO_LONG) from None
-        if before - len(self.trailing_data[0]) > MAX_RESPONSE_HEAD:
-            raise h11.RemoteProtocolError(_LONG_HEAD, _TOO_LONG)
-        return event
+__all__ = ["_H11ClientConnection"]
 
 
 class _H11ClientConnection:
@@ -67,7 +29,7 @@ class _H11ClientConnection:
         self.received = False
         self._reader = reader
         self._writer = writer
-        self._wire = _H11ResponseReader()
+        self._wire = H11ResponseReader()
         # There is always one read under way, so that an idle connection notices when the server
         # closes it.
         self._incoming = asyncio.create_task(self._read())

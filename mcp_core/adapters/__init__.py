@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mcp_core._on_first_use import names_on_first_use
 
 if TYPE_CHECKING:
+    from ._http1_reader import H11ResponseReader as H11ResponseReader
     from ._last_deadline import LastDeadline as LastDeadline
     from ._listening_sockets import listening_sockets as listening_sockets
     from ._recorder import CannotRecord as CannotRecord
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CannotRecord",
     "ChildRecorder",
+    "H11ResponseReader",
     "HttpRunOptions",
     "LastDeadline",
     "LineRecorder",
@@ -59,6 +61,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "._http1_reader": ("H11ResponseReader",),
     "._last_deadline": ("LastDeadline",),
     "._listening_sockets": ("listening_sockets",),
     "._recorder": (

@@ -17,9 +17,9 @@ import h11
 import trio
 
 from mcp_core import ConnectFailed, ConnectionLost
+from mcp_core.adapters import H11ResponseReader
 from mcp_core.http import (
     MAX_ERROR_BODY,
-    MAX_RESPONSE_HEAD,
     Body,
     End,
     Head,
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "H11ClientConnection",
-    "H11ResponseReader",
     "has_input",
     "open_tunnel",
     "request_upgrade",
@@ -49,37 +48,6 @@ _CLOSE_TIMEOUT: Final = 1.0  # seconds
 _BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
 _SWITCHING_PROTOCOLS: Final = 101
 _FIRST_ERROR_STATUS: Final = 400
-_TOO_LONG: Final = 431  # the status with which h11 marks a head that is too long
-_LONG_HEAD: Final = f"the response's head has more than {MAX_RESPONSE_HEAD} bytes"
-
-
-class H11ResponseReader(h11.Connection):
-    """h11's client side, with a limit of a response's head that holds however the head is cut.
-
-    h11 has a limit for incomplete heads only, so what arrives with the last piece doesn't count.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(h11.CLIENT, max_incomplete_event_size=MAX_RESPONSE_HEAD)
-
-    def next_event(self) -> type[h11.NEED_DATA | h11.PAUSED] | h11.Event:
-        """Return the next event. See `h11.Connection.next_event`.
-
-        Raises:
-            h11.RemoteProtocolError: also if a head has more than `MAX_RESPONSE_HEAD` bytes.
-        """
-        if self.their_state is not h11.SEND_RESPONSE:
-            return super().next_event()
-        before = len(self.trailing_data[0])
-        try:
-            event = super().next_event()
-        except h11.RemoteProtocolError as exc:
-            if exc.error_status_hint != _TOO_LONG:
-                raise
-            raise h11.RemoteProtocolError(_LONG_HEAD, _TOO_LONG) from None
-        if before - len(self.trailing_data[0]) > MAX_RESPONSE_HEAD:
-            raise h11.RemoteProtocolError(_LONG_HEAD, _TOO_LONG)
-        return event
 
 
 class H11ClientConnection:

@@ -99,10 +99,12 @@ ON_FIRST_USE: Final = {
 # In these files only, so that a user without tests, or without a web framework, does not need it.
 # The core's names that are imported on first use come from one place, the subcommands from another.
 # What serves a file for either driver has options, imports the file, and shows its traceback.
+# Drivers may import h11 anywhere, the core only where it is extended for both.
 BY_FILES: Final = {
     "argparse": ("mcp_core/adapters/_recording_options.py", "mcp_core/adapters/_run_options.py"),
     "authlib": ("examples/login_proxy.py",),
     "fastapi": ("examples/fastapi_guard.py",),
+    "h11": ("mcp_core/adapters/_http1_reader.py",),
     "httpx2": ("examples/login_proxy.py",),
     "importlib": (
         "mcp_core/_on_first_use.py",

@@ -18,6 +18,7 @@ import h11
 import trio
 
 from mcp_core import ConnectionLost
+from mcp_core.adapters import H11ResponseReader
 from mcp_core.http import (
     Body,
     End,
@@ -30,7 +31,6 @@ from mcp_core.http import (
     without_quoted_bytes,
 )
 from mcp_core.runtime import READ_SIZE
-from mcp_trio.http_client._h11_connection import H11ResponseReader
 from mcp_trio.http_server._h11_heads import CHUNKED, chunk_parser
 
 if TYPE_CHECKING:

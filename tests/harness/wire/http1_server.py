@@ -36,6 +36,12 @@ EVENTS: Final = (("content-type", "text/event-stream"),)
 INFO: Final = {"name": "played", "version": "1"}
 
 
+def long_head(size: int) -> bytes:
+    """Return a response's head of so many bytes."""
+    start = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: "
+    return start + b"y" * (size - len(start) - 4) + b"\r\n\r\n"
+
+
 class Request:
     """A complete request, with methods to answer it."""
 

@@ -7,15 +7,14 @@ import pytest
 import trio
 import trio.testing
 
-from mcp_asyncio_shim._http_connection import _H11ResponseReader
 from mcp_core import ConnectFailed, ConnectionLost
 from mcp_core.http import MAX_RESPONSE_HEAD, Action, Body, End, Head, RequestHead
 from mcp_trio import memory_pair
 from mcp_trio.http_client._h11_connection import (
     H11ClientConnection,
-    H11ResponseReader,
     open_tunnel,
 )
+from tests.harness.wire.http1_server import long_head
 from tests.harness.world.waiting import PATIENCE, until
 
 HEAD = RequestHead(b"POST", b"/mcp?a=b", [(b"host", b"here"), (b"accept", b"application/json")])
@@ -183,58 +182,13 @@ async def test_h11_client_invalid_http_is_connection_lost(answer: bytes) -> None
     assert exchange.again is None
 
 
-def long_head(size: int) -> bytes:
-    """Return a response's head of so many bytes."""
-    start = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: "
-    return start + b"y" * (size - len(start) - 4) + b"\r\n\r\n"
-
-
-def pieces(data: bytes, cuts: tuple[int, ...]) -> list[bytes]:
-    return [data[begin:end] for begin, end in zip((0, *cuts), (*cuts, len(data)), strict=True)]
-
-
-CUTS: list[tuple[int, ...]] = [
-    (),
-    (1,),
-    (30_000,),
-    (60_000,),
-    (MAX_RESPONSE_HEAD - 1,),
-    (20_000, 40_000, 60_000),
-]
-
-
-@pytest.mark.parametrize("cuts", CUTS)
-@pytest.mark.parametrize("interim", [b"", b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n"])
-@pytest.mark.parametrize("more", [0, 1, 10_000])
-@pytest.mark.parametrize("reader", [H11ResponseReader, _H11ResponseReader])
-def test_response_head_is_accepted_or_refused_however_it_is_cut(
-    reader: type[h11.Connection], more: int, interim: bytes, cuts: tuple[int, ...]
-) -> None:
-    """Also after an interim response, whose head counts for itself."""
-    wire = reader()  # type: ignore[call-arg]
-    wire.send(h11.Request(method=b"GET", target=b"/", headers=[(b"host", b"here")]))
-    wire.send(h11.EndOfMessage())
-    answers = []
-    error = ""
-    try:
-        for piece in pieces(interim + long_head(MAX_RESPONSE_HEAD + more), cuts):
-            wire.receive_data(piece)
-            while type(event := wire.next_event()) in (h11.InformationalResponse, h11.Response):
-                answers.append(event)
-    except h11.RemoteProtocolError as exc:
-        error = str(exc)
-    assert error == ("the response's head has more than 65536 bytes" if more else "")
-    assert [type(each) is h11.Response for each in answers] == [False] * bool(interim) + [True] * (
-        not more
-    )
-
-
 async def test_h11_client_long_head_in_two_pieces_is_connection_lost() -> None:
     ours, theirs = memory_pair()
     exchange = H11Exchange(H11ClientConnection(ours))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(exchange.run)
-        for piece in pieces(long_head(MAX_RESPONSE_HEAD + 1), (60_000,)):
+        head = long_head(MAX_RESPONSE_HEAD + 1)
+        for piece in head[:60_000], head[60_000:]:
             await trio.testing.wait_all_tasks_blocked()
             await theirs.send_all(piece)
     assert str(exchange.error) == (
