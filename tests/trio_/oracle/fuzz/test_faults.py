@@ -96,8 +96,9 @@ def played(target: Any, seed: int, cases: int, rows: frozenset[str]) -> Campaign
                 played,
                 CaseSource(choices, seed),
                 choices,
-                # Each play of a tool that stops takes all the time of a call.
-                CampaignOptions(seconds=120, cases=cases, call_timeout=2.0),
+                # Each play of a tool that stops takes all the time of a call, and `count` may take
+                # four seconds.
+                CampaignOptions(seconds=120, cases=cases, call_timeout=5.0),
                 on_finding=found,
             )
             with trio.CancelScope() as scope:
