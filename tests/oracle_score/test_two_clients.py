@@ -10,11 +10,11 @@ import trio
 from msgspec.structs import replace
 
 from mcp_core.trace import Judge, RecordedFinding
+from mcp_trio.oracle.fuzz._case import CLIENT_MARKS
 from mcp_trio.oracle.fuzz._probe import Offers, probe
 from mcp_trio.oracle.fuzz.classics import CLASSIC_KINDS
 from mcp_trio.oracle.fuzz.classics._facts import TargetFacts
 from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
-from mcp_trio.oracle.fuzz.draw._second_client import MARKS
 from mcp_trio.oracle.fuzz.play._player import Player, play_case
 from tests.oracle_score.broken_messages import NEW, OLD
 from tests.oracle_score.campaign import run_repeatable
@@ -61,8 +61,8 @@ CASES: Final[dict[str, tuple[str, Case]]] = {
         "RPC-7",
         [
             *(*TWO, *second(("page", "tools/list", "all"))),
-            *(*echo(MARKS[0]), *echo(MARKS[0])),
-            *second(*echo(MARKS[1]), *echo(MARKS[1])),
+            *(*echo(CLIENT_MARKS[0]), *echo(CLIENT_MARKS[0])),
+            *second(*echo(CLIENT_MARKS[1]), *echo(CLIENT_MARKS[1])),
         ],
     ),
     "one id for all": ("SHL-21", TWO),

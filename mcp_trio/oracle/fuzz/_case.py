@@ -72,6 +72,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AFTER_CANCEL",
+    "CLIENT_MARKS",
     "UNSUPPORTED_TASK",
     "Case",
     "Outcome",
@@ -97,6 +98,8 @@ _MEMBER: Final = 3  # words of a batch's member
 AFTER_CANCEL: Final[Step] = ("request", "tools/list", {}, "int")
 # What a call is besides, in its step: one as a task, although its tool's entry doesn't allow it.
 UNSUPPORTED_TASK: Final = "unsupported task"
+# Texts in the arguments of each client's calls: a result with the other client's text has leaked.
+CLIENT_MARKS: Final = ("mcp-trio-fuzz first client", "mcp-trio-fuzz second client")
 
 _SECOND: Final = 1
 _SHOWN: Final = 60  # characters of a step in a report

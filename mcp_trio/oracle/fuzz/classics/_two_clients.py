@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import DIALECTS
-from mcp_trio.oracle.fuzz._case import on_client
-from mcp_trio.oracle.fuzz.draw._second_client import MARKS
+from mcp_trio.oracle.fuzz._case import CLIENT_MARKS, on_client
 
 from ._facts import LIST, WAIT, all_calls, call, each_after, groups, opened, request
 from ._table import kind
@@ -126,14 +125,14 @@ def _lists(facts: TargetFacts) -> Iterator[Case]:
     "CVE-2026-25536",
 )
 def _texts(facts: TargetFacts) -> Iterator[Case]:
-    pairs = [[tool.with_text(mark) for mark in MARKS] for tool in facts.tools]
+    pairs = [[tool.with_text(mark) for mark in CLIENT_MARKS] for tool in facts.tools]
     calls = [
         tuple(call(tool, arguments) for arguments in pair)
         for tool, pair in zip(facts.tools, pairs, strict=True)
         if None not in pair
     ]
     prompts = [
-        tuple(_prompt(each["name"], names, mark) for mark in MARKS)
+        tuple(_prompt(each["name"], names, mark) for mark in CLIENT_MARKS)
         for each in facts.prompts
         if (names := _names_of(each.get("arguments")))
     ]

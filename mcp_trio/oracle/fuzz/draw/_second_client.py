@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import DIALECTS
-from mcp_trio.oracle.fuzz._case import on_client
+from mcp_trio.oracle.fuzz._case import CLIENT_MARKS, on_client
 
 from ._calls import LISTED, changing_calls, one_call, task_call
 from ._phrases import some_phrases
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     from ._choices import CaseChoices
     from ._drawing import Drawing
 
-__all__ = ["MARKS", "second_client"]
+__all__ = ["second_client"]
 
-# Texts in the arguments of each client's calls: a result with the other client's text has leaked.
-MARKS: Final = ("mcp-trio-fuzz first client", "mcp-trio-fuzz second client")
 _LIST: Final[Step] = ("request", "tools/list", {}, "int")
 _LOGGING_CALLS: Final = 3  # different tools: few of them write to the log
 _RESUMED_CALLS: Final = 3  # and few report progress
@@ -138,7 +136,7 @@ def _marked_pair(draw: Drawing, choices: CaseChoices) -> tuple[Step, Step]:
     others = drawn if isinstance(drawn, dict) else {}
     mine, theirs = (
         ("call", choices.names[place], {**others, **dict.fromkeys(names, mark)}, ())
-        for mark in MARKS
+        for mark in CLIENT_MARKS
     )
     return mine, theirs
 
@@ -148,7 +146,7 @@ def _marked_prompts(draw: Drawing, choices: CaseChoices, revision: str) -> list[
     name, arguments = draw.pick(_with_texts(choices.prompts))
     mine, theirs = (
         ("request", "prompts/get", {"name": name, "arguments": dict.fromkeys(arguments, mark)})
-        for mark in MARKS
+        for mark in CLIENT_MARKS
     )
     return _twice_each((*mine, "int"), (*theirs, "int"))
 

@@ -10,13 +10,19 @@ from typing import Any
 import pytest
 
 from mcp_core import ALL, LATEST
-from mcp_trio.oracle.fuzz._case import Case, check_case, client_of, encode_case, own_step
+from mcp_trio.oracle.fuzz._case import (
+    CLIENT_MARKS,
+    Case,
+    check_case,
+    client_of,
+    encode_case,
+    own_step,
+)
 from mcp_trio.oracle.fuzz._damage import has_damage
 from mcp_trio.oracle.fuzz._probe import Offers, may_call_by_hint
 from mcp_trio.oracle.fuzz.draw._cases import OPENINGS, CaseSource
 from mcp_trio.oracle.fuzz.draw._choices import TASKS, CaseChoices, _text_arguments
 from mcp_trio.oracle.fuzz.draw._damaging import _is_doubtful
-from mcp_trio.oracle.fuzz.draw._second_client import MARKS
 from tests.levels import long
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
@@ -208,10 +214,10 @@ def test_both_clients_call_a_tool_with_texts_of_their_own(revision: str) -> None
     texts = {
         (client_of(step), arguments["a"])
         for step in calls
-        if isinstance(arguments := own_step(step)[2], dict) and arguments.get("a") in MARKS
+        if isinstance(arguments := own_step(step)[2], dict) and arguments.get("a") in CLIENT_MARKS
     }
-    assert texts == set(enumerate(MARKS))
-    assert MARKS[0] not in MARKS[1]
+    assert texts == set(enumerate(CLIENT_MARKS))
+    assert CLIENT_MARKS[0] not in CLIENT_MARKS[1]
 
 
 @pytest.mark.parametrize(
