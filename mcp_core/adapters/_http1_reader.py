@@ -10,7 +10,7 @@ from mcp_core.http import MAX_RESPONSE_HEAD
 
 __all__ = ["H11ResponseReader"]
 
-_TOO_LONG: Final = 431  # the status with which h11 marks a head that is too long
+_TOO_LONG: Final = 431  # the status of h11's error for a long head
 _LONG_HEAD: Final = f"the response's head has more than {MAX_RESPONSE_HEAD} bytes"
 
 

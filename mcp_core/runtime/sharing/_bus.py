@@ -125,7 +125,7 @@ class WorkerBus:
         self._may_deliver = Wakeup(runtime)
         self._jobs: list[_BusJob] = []
         self._logged_outage = False  # to the log
-        self._was_first: bool  # and notifies all clients of the server of what it has heard
+        self._was_first: bool  # the server's first bus notifies all its clients
         self._has_joined = False
         self._is_closing = False
 
