@@ -10,8 +10,10 @@ This module is also a pytest plugin. `HITS` names the file for the run that make
 from __future__ import annotations
 
 import ast
+import functools
 import gzip
 import json
+import operator
 import os
 import re
 import subprocess
@@ -108,7 +110,7 @@ class MappedTest:
     """A test function, for all its parameters.
 
     Attributes:
-        name: `file::name`, as pytest writes it.
+        name: `file::name`, as pytest writes it. "" stands for what runs before the first test.
         hits: has a bit for each block that it ran.
         seconds: the time that it took.
         passed: True if it passed.
@@ -132,9 +134,13 @@ class HitMap:
     Args:
         sources: the files of the code, in the order in which their blocks are numbered.
         tests: the tests.
+        imported: has a bit for each block that runs before the first test.
     """
 
-    def __init__(self, sources: Mapping[str, SourceFile], tests: Iterable[MappedTest]) -> None:
+    def __init__(
+        self, sources: Mapping[str, SourceFile], tests: Iterable[MappedTest], imported: int = 0
+    ) -> None:
+        self._imported = imported
         self.tests = {each.name: each for each in tests}
         self._sources = sources
         self._blocks: dict[str, list[tuple[int, Block]]] = {}
@@ -151,8 +157,9 @@ class HitMap:
         for path in paths:
             with gzip.open(path, "rt", encoding="ascii") as file:
                 lines += [json.loads(line) for line in file]
-        tests = (MappedTest(**{**line, "hits": int(line["hits"], 16)}) for line in lines)
-        return cls(sources, tests)
+        tests = [MappedTest(**{**line, "hits": int(line["hits"], 16)}) for line in lines]
+        imported = functools.reduce(operator.or_, (each.hits for each in tests if not each.name), 0)
+        return cls(sources, (each for each in tests if each.name), imported)
 
     def tests_of(self, file: str, start: int, end: int) -> list[MappedTest] | None:
         """Return the tests that run the code between two offsets, the fastest first.
@@ -166,6 +173,19 @@ class HitMap:
             return None
         found = [each for each in self.tests.values() if each.passed and each.hits & mask]
         return sorted(found, key=lambda each: each.seconds)
+
+    def runs_first(self, file: str, start: int, end: int) -> bool:
+        """True if the code between two offsets may run before the first test.
+
+        Such code is in no function, or in one that is called while modules are imported and tests
+        collected.
+        """
+        around = [
+            (block.end - block.start, index)
+            for index, block in self._blocks[file]
+            if block.start <= start and end <= block.end
+        ]
+        return not around or bool(self._imported >> min(around)[1] & 1)
 
     def _mask(self, file: str, start: int, end: int, seen: set[str]) -> int:
         around = [
@@ -238,6 +258,7 @@ def make_map(
 # -- The plugin ------------------------------------------------------------------------------------
 
 _BITS: Final = bytes.maketrans(b"\0\1", b"01")
+_NEW: Final[dict[str, Any]] = {"hits": 0, "seconds": 0.0, "passed": True, "process": False}
 
 
 def _function_of(item: pytest.Item) -> str:
@@ -263,13 +284,13 @@ class _Recorder:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        hits = self._hits
-        hits[:] = bytes(len(hits))
+        if not self._found:
+            self._found[""] = {**_NEW, "hits": self._taken()}
+        self._taken()
         before = _seconds()
         result = yield
         entry = self._entry(item)
-        # The bit of block 0 is the lowest one.
-        entry["hits"] |= int(hits[:].translate(_BITS)[::-1], 2)
+        entry["hits"] |= self._taken()
         entry["seconds"] += _seconds() - before
         return result
 
@@ -282,8 +303,15 @@ class _Recorder:
 
     def _entry(self, item: pytest.Item) -> dict[str, Any]:
         process = item.get_closest_marker("process") is not None
-        new = {"hits": 0, "seconds": 0.0, "passed": True, "process": process}
-        return self._found.setdefault(_function_of(item), new)
+        return self._found.setdefault(_function_of(item), {**_NEW, "process": process})
+
+    def _taken(self) -> int:
+        """Return the blocks that ran since the last call."""
+        hits = self._hits
+        # The bit of block 0 is the lowest one.
+        found = int(hits[:].translate(_BITS)[::-1], 2)
+        hits[:] = bytes(len(hits))
+        return found
 
     def pytest_sessionfinish(self) -> None:
         with gzip.open(self._report, "wt", 1, encoding="ascii") as file:

@@ -15,8 +15,9 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -28,9 +29,13 @@ from tests.spec.test_manifest import ids_of_the_default_run, marked_files, marks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+    from typing import TypeAlias
 
 T = TypeVar("T")
 R = TypeVar("R")
+if TYPE_CHECKING:
+    Open: TypeAlias = Callable[[Path], AbstractContextManager[Callable[[T], R]]]
 ROOT = Path(__file__).parents[2]
 COPIED = (
     "mcp_core",
@@ -276,13 +281,23 @@ def run_mutation(root: Path, mutation: Mutation) -> Outcome:
 
 def run_mutations(mutations: Sequence[Mutation], jobs: int = 1) -> Iterator[Outcome]:
     """Run mutations, each job in its own copy, and yield the outcomes as they come."""
-    return run_in_copies(mutations, run_mutation, jobs)
+    return run_in_copies(mutations, opened(run_mutation), jobs)
 
 
-def run_in_copies(
-    mutations: Sequence[T], run: Callable[[Path, T], R], jobs: int = 1
-) -> Iterator[R]:
-    """Call `run` with a copy and each mutation, and yield the results as they come."""
+def opened(run: Callable[[Path, T], R]) -> Open[T, R]:
+    """Return what `run_in_copies` opens for a function that needs nothing but the copy."""
+    return lambda root: nullcontext(partial(run, root))
+
+
+def run_in_copies(mutations: Sequence[T], open_in: Open[T, R], jobs: int = 1) -> Iterator[R]:
+    """Call a function with each mutation, and yield the results as they come.
+
+    Args:
+        mutations: the mutations.
+        open_in: called with each copy of the code and the tests. What the context manager gives is
+            called with mutations, one after the other.
+        jobs: the number of copies.
+    """
     todo: SimpleQueue[T] = SimpleQueue()
     done: SimpleQueue[_Result[R] | BaseException] = SimpleQueue()
     stopped = threading.Event()
@@ -291,13 +306,13 @@ def run_in_copies(
 
     def work() -> None:
         try:
-            with copied() as root:
+            with copied() as root, open_in(root) as run:
                 while not stopped.is_set():
                     try:
                         mutation = todo.get_nowait()
                     except Empty:
                         return
-                    done.put(_Result(run(root, mutation)))
+                    done.put(_Result(run(mutation)))
         except BaseException as exc:  # noqa: BLE001 - passed on to the caller
             done.put(exc)
 

@@ -7,7 +7,8 @@ mutant meets the tests that mirror its module first, then those that import it, 
 its area; the first failure ends it. A survivor is a test to write, or an entry of `EQUIVALENTS`.
 
 For many mutants, all tests run once to find which code each of them runs (`hit_map.py`). Then a
-mutant meets only tests that run its code, the fastest first.
+mutant meets only tests that run its code, the fastest first, in a fork of a process that has
+collected all of them (`forked_tests.py`); if its code runs before the tests do, in a new process.
 """
 
 from __future__ import annotations
@@ -40,12 +41,13 @@ from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainin
 
 from tests.spec.code_match import SourceFile
 from tests.spec.equivalent_mutants import EQUIVALENTS
+from tests.spec.forked_tests import ForkedTests, TestRun
 from tests.spec.hit_map import HitMap, make_map
 from tests.spec.mutation_operators import RandomMutant, find_places, make_mutant
-from tests.spec.mutation_runner import ROOT, changed_file, run_in_copies
+from tests.spec.mutation_runner import ROOT, changed_file, opened, run_in_copies
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 __all__ = ["AREAS", "Area", "RandomOutcome", "Rate", "draw", "rates", "run_mutant", "stages"]
 
@@ -67,6 +69,7 @@ _NO_CODE: Final = (
     "mcp_core/_version.py",
     "mcp_trio/examples/",
 )
+_OPTIONS: Final = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov")
 # They compare the code with a copy of itself, and would notice changes that mean nothing.
 _NO_TESTS: Final = ("tests/layering/", "tests/spec/test_mutations.py", "tests/interop/")
 
@@ -308,11 +311,7 @@ def map_tests(
     areas: Sequence[Area], sources: Mapping[str, SourceFile], directory: Path, jobs: int
 ) -> HitMap:
     """Return the map of the tests of some areas, from `directory`, or made and written there."""
-    folders = tuple(folder for area in areas for folder in area.tests)
-    names = [path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py")]
-    files = sorted(
-        name for name in names if name.startswith(folders) and not name.startswith(_NO_TESTS)
-    )
+    files = _files_of_tests(areas)
     digest = sha256(repr([(name, each.text) for name, each in sources.items()]).encode())
     for name in files:
         digest.update((ROOT / name).read_bytes())
@@ -323,13 +322,21 @@ def map_tests(
     reports = [directory / f"{stem}-{index}-of-{jobs}.gz" for index in range(jobs)]
 
     def make(root: Path, index: int) -> None:
-        options = ("-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov")
-        make_map(root, sources, [*options, "-m", _marks(root), *parts[index]], reports[index])
+        options = ["-q", "--tb=no", *_OPTIONS, "-m", _marks(root)]
+        make_map(root, sources, [*options, *parts[index]], reports[index])
 
     missing = [index for index, report in enumerate(reports) if not report.exists()]
-    for _ in run_in_copies(missing, make, jobs):
+    for _ in run_in_copies(missing, opened(make), jobs):
         pass
     return HitMap.load(sources, reports)
+
+
+def _files_of_tests(areas: Sequence[Area]) -> list[str]:
+    folders = tuple(folder for area in areas for folder in area.tests)
+    names = [path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py")]
+    return sorted(
+        name for name in names if name.startswith(folders) and not name.startswith(_NO_TESTS)
+    )
 
 
 # -- Running ---------------------------------------------------------------------------------------
@@ -350,16 +357,6 @@ class RandomOutcome:
     test: str
     seconds: float
     ignored: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class TestRun:
-    """The end of a run of pytest: whether a test failed, and the first that did."""
-
-    __test__ = False
-    failed: bool
-    test: str = ""
-    timed_out: bool = False
 
 
 def _marks(root: Path) -> str:
@@ -384,7 +381,7 @@ def run_tests(root: Path, tests: Sequence[str], ignored: Sequence[str] = ()) -> 
         tests = list(dict.fromkeys(each.partition("::")[0] for each in tests))
     command = [
         *(sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=no", "-rfE"),
-        *("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "-m", _marks(root)),
+        *(*_OPTIONS, "-m", _marks(root)),
         *("-x", *(f"--deselect={each}" for each in ignored)),
         *(("-p", "tests.spec.hit_map") if functions else ()),
         *tests,
@@ -427,7 +424,25 @@ def run_tests(root: Path, tests: Sequence[str], ignored: Sequence[str] = ()) -> 
     return TestRun(True, found[1], "Timeout" in (found[2] or ""))
 
 
-def run_mutant(root: Path, mutant: RandomMutant, hit_map: HitMap | None = None) -> RandomOutcome:
+@contextlib.contextmanager
+def runs_mutants(
+    root: Path, areas: Sequence[Area], hit_map: HitMap | None
+) -> Iterator[Callable[[RandomMutant], RandomOutcome]]:
+    """Give what runs mutants below `root`: with a map, in forks of a process that is ended here."""
+    if hit_map is None:
+        yield partial(run_mutant, root)
+        return
+    options = [*_OPTIONS, "-q", "-m", _marks(root), *_files_of_tests(areas)]
+    with ForkedTests(root, options, STAGE_TIMEOUT, _MEMORY) as forked:
+        yield partial(run_mutant, root, hit_map=hit_map, forked=forked)
+
+
+def run_mutant(
+    root: Path,
+    mutant: RandomMutant,
+    hit_map: HitMap | None = None,
+    forked: ForkedTests | None = None,
+) -> RandomOutcome:
     """Apply a mutant below `root`, run its tests in stages, and restore the file.
 
     A test that fails on the unchanged code too, such as on a slow machine, is ignored. If it has
@@ -436,24 +451,40 @@ def run_mutant(root: Path, mutant: RandomMutant, hit_map: HitMap | None = None) 
     start = time.monotonic()
     ignored: list[str] = []
     path = root / mutant.file
-    for stage in stages_of(mutant, root, hit_map):
+    old = path.read_text("utf-8")
+    new = mutant.replacement.apply(old)
+
+    def run(tests: Sequence[str], *, changed: bool = True) -> TestRun:
+        before = ignored if changed else ()
+        if forked is not None and not is_early:
+            change = (mutant.file, old, new) if changed else ("", "", "")
+            if (found := forked.run(tests, *change, before)) is not None:
+                return found
+        return run_tests(root, tests, before)
+
+    place = (mutant.file, mutant.replacement.start, mutant.replacement.end)
+    is_early = hit_map is None or hit_map.runs_first(*place)
+    todo = stages_of(mutant, root, hit_map)
+    if hit_map is not None and not is_early and hit_map.tests_of(*place) == []:
+        todo = []  # no test runs it
+    for stage in todo:
         while True:
             with changed_file(path):
-                path.write_text(mutant.replacement.apply(path.read_text("utf-8")), "utf-8")
-                run = run_tests(root, stage, ignored)
-            if not run.failed:
+                path.write_text(new, "utf-8")
+                found = run(stage)
+            if not found.failed:
                 break
-            known = hit_map.tests.get(run.test.partition("[")[0]) if hit_map is not None else None
-            is_sure = known is not None and not known.process and not run.timed_out
+            known = hit_map.tests.get(found.test.partition("[")[0]) if hit_map is not None else None
+            is_sure = known is not None and not known.process and not found.timed_out
             if (
                 is_sure
-                or not run.test.startswith("tests/")
-                or not run_tests(root, [run.test]).failed
+                or not found.test.startswith("tests/")
+                or not run([found.test], changed=False).failed
             ):
-                verdict: Verdict = "timeout" if run.timed_out else "killed"
+                verdict: Verdict = "timeout" if found.timed_out else "killed"
                 seconds = time.monotonic() - start
-                return RandomOutcome(mutant, verdict, run.test, seconds, tuple(ignored))
-            ignored.append(run.test)
+                return RandomOutcome(mutant, verdict, found.test, seconds, tuple(ignored))
+            ignored.append(found.test)
     return RandomOutcome(mutant, "survived", "", time.monotonic() - start, tuple(ignored))
 
 
@@ -547,7 +578,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     columns = (TextColumn("{task.description}"), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("mutants", total=len(mutants))
-        for outcome in run_in_copies(mutants, partial(run_mutant, hit_map=hit_map), options.jobs):
+        runner = partial(runs_mutants, areas=areas, hit_map=hit_map)
+        for outcome in run_in_copies(mutants, runner, options.jobs):
             outcomes.append(outcome)
             text = f"{outcome.verdict:8} {outcome.seconds:6.1f} s {outcome.mutant} {outcome.test}"
             console.print(text.rstrip())
