@@ -60,7 +60,7 @@ class Box:
         ("a < 3", "a < 3 ", set()),
     ],
 )
-def test_change_of_functions_is_told_from_one_of_the_module(
+def test_changed_functions_are_found_unless_the_module_changes(
     old: str, new: str, functions: set[str] | None
 ) -> None:
     assert CODE.count(old) == 1
@@ -68,7 +68,7 @@ def test_change_of_functions_is_told_from_one_of_the_module(
     assert (None if found is None else {name for _, name in found}) == functions
 
 
-def test_functions_that_cannot_be_told_apart_are_not_changed() -> None:
+def test_functions_with_one_line_and_name_are_not_changed() -> None:
     code = "a, b = lambda: 1, lambda: 2\n"
     assert changed_functions(code, code.replace("2", "3"), "a.py") is None
 
@@ -174,7 +174,7 @@ def test_order_parameters_and_ignored_tests_are_kept(forked: ForkedTests) -> Non
         ("test_files", TestRun(False)),
     ],
 )
-def test_end_of_the_child_is_told(test: str, found: TestRun, forked: ForkedTests) -> None:
+def test_end_of_the_child_is_reported(test: str, found: TestRun, forked: ForkedTests) -> None:
     assert played(forked, test, "a < 3", "a <= 3") == found
     assert played(forked, "test_plain", "a < 3", "a < 3 ") == TestRun(False)
 
