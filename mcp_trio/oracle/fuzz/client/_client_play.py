@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["ClientPlayer"]
 
 OPEN_TIMEOUT: Final = 30.0  # seconds for the first message of a process
+MAX_OPENINGS: Final = 4  # times as long on a slow machine
 STUCK_TIMEOUT: Final = 0.3  # seconds for a client that waits for a response it doesn't get
-MAX_SECONDS: Final = 30.0  # of one case
+MAX_SECONDS: Final = 30.0  # of one case, after the first message
 LAST_BYTES_TIMEOUT: Final = 0.5  # seconds for what is on its way when the process has ended
 EXIT_FACTOR: Final = 2.5  # times the response timeout, for an exit after the connection has ended
 MIN_EXIT_TIMEOUT: Final = 2.0  # seconds
@@ -83,7 +84,9 @@ class ClientPlayer:
         """
         session.begin_case(case)
         async with session.start(self._timeout) as child:
-            await self._follow(session, child)
+            await self._wait_for_first_message(session, child)
+            if session.messages:
+                await self._follow(session, child)
             if child.returncode is None and not self._is_found(session):
                 await self._close(session, child)
             session.exit_status = child.returncode
@@ -110,6 +113,22 @@ class ClientPlayer:
     async def _is_slow(self) -> bool:
         return self._echo is not None and await self._echo.is_slow()
 
+    async def _wait_for_first_message(self, session: ClientSession, child: ChildProcess) -> None:
+        """Wait for the client's first message, or for its end: longer on a slow machine.
+
+        A client that starts slowly there would count as one that doesn't start any more.
+        """
+        for _ in range(MAX_OPENINGS):
+            deadline = trio.current_time() + OPEN_TIMEOUT
+            while child.returncode is None and not session.messages:
+                if trio.current_time() > deadline:
+                    break
+                await session.wait_changed(0.01)
+            else:
+                return
+            if not await self._is_slow():
+                return
+
     async def _follow(self, session: ClientSession, child: ChildProcess) -> None:
         """Wait until the client has ended, or has nothing more to say."""
         deadline = trio.current_time() + MAX_SECONDS
@@ -117,11 +136,7 @@ class ClientPlayer:
             now = trio.current_time()
             if session.is_over_limits or now > deadline:
                 return
-            limit = self._timeout
-            if not session.messages:
-                limit = OPEN_TIMEOUT
-            elif session.waiting:
-                limit = STUCK_TIMEOUT
+            limit = STUCK_TIMEOUT if session.waiting else self._timeout
             if not session.acting and now > session.last_activity + limit:
                 return
             await session.wait_changed(0.01)

@@ -10,6 +10,7 @@ import pytest
 import trio
 from trio.testing import memory_stream_pair
 
+from mcp_trio.oracle.fuzz._echo import Echo
 from mcp_trio.oracle.fuzz.campaign._campaign import CampaignOptions
 from mcp_trio.oracle.fuzz.client._client_campaign import ClientCampaign
 from mcp_trio.oracle.fuzz.client._client_play import ClientPlayer
@@ -63,16 +64,23 @@ class MemoryClient(ClientTarget):
         status: its exit status, negative for a signal.
         stays: whether it goes on once its server has ended.
         stderr: what it writes there.
+        start_seconds: how long it takes until its first message.
     """
 
     def __init__(
-        self, *messages: Any, status: int = 0, stays: bool = False, stderr: bytes = b""
+        self,
+        *messages: Any,
+        status: int = 0,
+        stays: bool = False,
+        stderr: bytes = b"",
+        start_seconds: float = 0.0,
     ) -> None:
         super().__init__(("memory",))
         self._sent = messages
         self._status = status
         self._stays = stays
         self._stderr = stderr
+        self._start_seconds = start_seconds
 
     @asynccontextmanager
     async def start(self, session: ClientSession, timeout: float) -> AsyncIterator[Any]:
@@ -82,6 +90,7 @@ class MemoryClient(ClientTarget):
         session.stderr = self._stderr
 
         async def run() -> None:
+            await trio.sleep(self._start_seconds)
             for message in self._sent:
                 await theirs.send_all(json.dumps(message).encode() + b"\n")
                 if "id" in message:
@@ -144,12 +153,50 @@ async def test_client_that_stays_without_its_server_hangs(
     assert [row for row, _ in faults] == (["hang"] if judges_hangs else [])
 
 
-async def campaign_of(client: MemoryClient, **options: Any) -> ClientCampaign:
-    """Play two cases against a client, and return the run."""
+class MachineEcho(Echo):
+    """The echo of a machine that is slow, or isn't."""
+
+    def __init__(self, *, is_slow: bool) -> None:
+        super().__init__()
+        self._is_slow = is_slow
+
+    async def is_slow(self) -> bool:
+        """Return the given value."""
+        return self._is_slow
+
+
+async def campaign_of(
+    client: MemoryClient, *, cases: int = 2, echo: Echo | None = None, **options: Any
+) -> ClientCampaign:
+    """Play cases against a client, and return the run."""
     choices = ScriptChoices(ClientOffers(servers={(OLD,): ["tools/list"]}), http=False)
-    campaign = ClientCampaign(client, None, choices, CampaignOptions(seconds=None, **options))
-    await campaign.run([CASE, CASE])
+    campaign = ClientCampaign(
+        client, None, choices, CampaignOptions(seconds=None, **options), echo=echo
+    )
+    await campaign.run([CASE] * cases)
     return campaign
+
+
+@pytest.mark.parametrize(
+    ("start_seconds", "is_slow", "played"),
+    [(0.9, False, 7), (9, False, 5), (3.9, True, 7), (12, True, 5)],
+)
+async def test_client_that_starts_slowly_is_lost_unless_the_machine_is_slow(
+    start_seconds: float,
+    is_slow: bool,
+    played: int,
+    autojump_clock: MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A run ends after five cases without a request. A start isn't a part of a case's time."""
+    monkeypatch.setattr("mcp_trio.oracle.fuzz.client._client_play.OPEN_TIMEOUT", 1.0)
+    monkeypatch.setattr("mcp_trio.oracle.fuzz.client._client_play.MAX_SECONDS", 1.0)
+    client = MemoryClient(INITIALIZE, INITIALIZED, LIST, start_seconds=start_seconds)
+    campaign = await campaign_of(client, cases=7, echo=MachineEcho(is_slow=is_slow))
+    lost = "the target failed 5 times in a row to begin a conversation"
+    assert (campaign.cases, campaign.is_lost) == (played, played == 5)
+    assert campaign.notes == ([lost] if campaign.is_lost else [])
+    assert campaign.messages == (0 if campaign.is_lost else 21)
 
 
 async def test_fault_of_a_client_is_confirmed_and_its_case_is_as_short_as_it_can_be(
