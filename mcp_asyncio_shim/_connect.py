@@ -39,7 +39,7 @@ from ._driver import move_on_after
 from ._link import Link
 from ._runtime import Record, check_asyncio, open_recorder
 from ._server import serve_connection
-from ._stdio import child_streams, unread_bytes, withheld_variables
+from ._stdio import open_child, withheld_variables
 from ._tasks import open_server
 from ._tcp import CONNECT_TIMEOUT, cannot_connect, open_streams
 
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
     from ._client import TransportFactory
     from ._link import Streams
+    from ._stdio import StartedProcess
 else:
     ReplayedServer = type_on_first_use("mcp_core.trace", "ReplayedServer")
 
@@ -117,12 +118,14 @@ async def connect(
     Linux, so do all processes that it has started. On Windows it alone is ended, after 2 s. The
     lifespan of a `Server` is entered and left with the block.
     *Error handling*: an exception of the block passes through unchanged, in no group. If the
-    process or the connection of a WebSocket ends, pending calls raise `ConnectionLost`.
+    process or the connection of a WebSocket ends, pending calls raise `ConnectionLost`. For a
+    command its text has the exit status, and if our stderr is a terminal, five lines of the
+    command's: the last lines, or the last four after the one that names an error.
 
     Raises:
         ConnectFailed: the server could not be started or reached, or did not open a connection. For
-            a command the message names usual variables, such as `HTTPS_PROXY`, that are set here
-            and that it didn't get.
+            a command the message has the exit status, and names usual variables, such as
+            `HTTPS_PROXY`, that are set here and that it didn't get.
         RuntimeError: `async with` is used outside an event loop of asyncio.
         TypeError: the target has another type, such as a command in one string, or is an empty
             command; or an option is unknown.
@@ -207,7 +210,7 @@ async def _connect(
     ended_by_probe = False
     while True:
         config = client_config(options)
-        stdin: list[int] = []  # of the child, if there is one
+        child: StartedProcess | None = None
         async with AsyncExitStack() as opened:
             make_transport: TransportFactory
             if isinstance(target, str):
@@ -221,23 +224,16 @@ async def _connect(
                 )
             else:
                 if isinstance(target, Server):
-                    streams = _memory_streams(target)
+                    streams = await opened.enter_async_context(_memory_streams(target))
                 elif isinstance(target, Sequence):
-                    streams = child_streams(
-                        target,
-                        env,
-                        cwd,
-                        inherit_env=inherit_env,
-                        on_stdin=stdin.append,
-                        record=None if recorder is None else recorder.child(target),
-                    )
+                    record = None if recorder is None else recorder.child(target)
+                    starting = open_child(target, env, cwd, inherit_env=inherit_env, record=record)
+                    child = await opened.enter_async_context(starting)
+                    streams = child.streams
                 else:
-                    streams = _replayed_streams(target.replay)
-                make_transport = partial(
-                    Link,
-                    await opened.enter_async_context(streams),
-                    record=None if recorder is None else recorder.stream(),
-                )
+                    streams = await opened.enter_async_context(_replayed_streams(target.replay))
+                recorded = None if recorder is None else recorder.stream()
+                make_transport = partial(Link, streams, record=recorded, peer=child)
             client = await opened.enter_async_context(
                 aclosing(Client(config, options, make_transport))
             )
@@ -245,11 +241,16 @@ async def _connect(
             try:
                 await client.open()
             except ConnectFailed as exc:
-                probe_unread = any(map(unread_bytes, stdin))
+                probe_unread = child is not None and child.unread > 0
                 versions = client.versions_without_probe(probe_unread=probe_unread)
-                if isinstance(target, Sequence) and not isinstance(target, str) and not versions:
+                if child is not None and not versions:
+                    await opened.aclose()
+                    # Only now are the exit status and all of stderr known.
+                    from mcp_core.processes import with_exit_text
+
                     withheld = withheld_variables(env, inherit_env=inherit_env)
-                    raise type(exc)(f"{exc}{withheld}") from exc
+                    text = with_exit_text(str(exc), f"{child.describe()}{withheld}")
+                    raise type(exc)(text) from exc
                 if not versions or isinstance(target, str):
                     raise
                 # Some old servers exit at the probe: start this one again, without a probe.

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from mcp_core import ConnectionLost, Pump
+from mcp_core import Connection, ConnectionLost, Pump
 from mcp_core.runtime import READ_SIZE
 
 from ._driver import ConnectionDriver, in_new_context
@@ -21,12 +21,12 @@ from ._driver import ConnectionDriver, in_new_context
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcp_core import Connection, Event
+    from mcp_core import Event
     from mcp_core.adapters import StreamRecorder
 
     from ._websocket import _FramedWebSocket
 
-__all__ = ["FLUSH_TIMEOUT", "Link", "Streams"]
+__all__ = ["FLUSH_TIMEOUT", "Link", "PeerProcess", "Streams"]
 
 # Seconds that a peer gets to read what is queued when its connection is closed.
 FLUSH_TIMEOUT: Final = 1.0
@@ -34,11 +34,21 @@ FLUSH_TIMEOUT: Final = 1.0
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
+class PeerProcess(Protocol):
+    """The process at the other end."""
+
+    def describe(self) -> str:
+        """Return its exit status and the end of its stderr, to append to an error, or ""."""
+
+    async def wait_for_end(self) -> None:
+        """Wait for its exit, which explains the end of the input. It must have a limit."""
+
+
 class Link(ConnectionDriver):
     """One connection on one pair of streams.
 
     Each event is passed to `on_event`, which must not wait. The task `reading` ends with the input.
-    `record` records the bytes; None for no recording.
+    `record` records the bytes; None for no recording. Errors describe the process `peer`.
 
     *Resource handling*: `aclose` closes the writer. *Error handling*: a broken stream closes the
     connection with `ConnectionLost`, and raises nothing. After `aclose`, `write_error` is the error
@@ -51,8 +61,13 @@ class Link(ConnectionDriver):
         conn: Connection | _FramedWebSocket,
         on_event: Callable[[Event], object],
         record: StreamRecorder | None = None,
+        peer: PeerProcess | None = None,
     ) -> None:
         self._record = record
+        self._peer = peer
+        if peer is not None:
+            assert isinstance(conn, Connection)
+            conn.describe_peer = peer.describe
         self._events = Pump(conn, in_new_context(on_event))
         super().__init__(conn, self._events.run)
         self.conn = conn
@@ -65,6 +80,8 @@ class Link(ConnectionDriver):
         try:
             while True:
                 data = await self._reader.read(READ_SIZE)
+                if not data and self._peer is not None:
+                    await self._peer.wait_for_end()
                 if self._record is not None:
                     self._record.received(data)
                 self.conn.receive_data(data, self.loop.time())

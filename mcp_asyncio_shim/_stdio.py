@@ -35,13 +35,14 @@ from ._driver import move_on_after
 from ._threads import open_thread_streams
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
+    from io import FileIO
 
     from mcp_core.adapters import ChildRecorder
 
     from ._link import Streams
 
-__all__ = ["child_streams", "standard_streams", "unread_bytes", "withheld_variables"]
+__all__ = ["StartedProcess", "open_child", "standard_streams", "unread_bytes", "withheld_variables"]
 
 # Windows has another kind of loop, which cannot wait for inherited pipes. Tests set this elsewhere.
 _HAS_POLLABLE_PIPES = not hasattr(asyncio, "ProactorEventLoop")
@@ -56,6 +57,11 @@ _SIGKILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
 _GRACE: Final = 2.0
 # Seconds to read the rest of its stderr after its end.
 _STDERR_TIMEOUT: Final = 0.2
+# Bytes of its stderr that are kept for errors.
+_STDERR_TAIL: Final = 64 * 1024
+# Seconds that the end of its stdout waits for its exit and the rest of its stderr, which explain
+# it. Only for a program that closes stdout and goes on, or on a busy machine, does it take so long.
+_END_TIMEOUT: Final = 0.5
 # Seconds between two searches of all processes, which take milliseconds.
 _SCAN_INTERVAL: Final = 0.05
 
@@ -152,19 +158,15 @@ def _flush() -> None:
 
 
 @asynccontextmanager
-async def child_streams(
+async def open_child(
     argv: Sequence[str | os.PathLike[str]],
     env: Mapping[str, str] | None,
     cwd: str | os.PathLike[str] | None,
     *,
     inherit_env: bool,
-    on_stdin: Callable[[int], object] = lambda pipe: None,
     record: ChildRecorder | None = None,
-) -> AsyncIterator[Streams]:
-    """Yield the stdout and stdin of a new process, which is ended at the end.
-
-    `on_stdin` gets a descriptor of its stdin for `unread_bytes`. asyncio closes the stream's as
-    soon as the process has ended.
+) -> AsyncIterator[StartedProcess]:
+    """Start a process with pipes as its stdin and stdout, and end it at the end.
 
     Its stderr is this process's. `record` records the exit status, and the stderr if it is
     copied to a terminal. The other arguments are `connect`'s.
@@ -176,21 +178,22 @@ async def child_streams(
     environ = child_environment(
         os.environ, env, inherit_env=inherit_env, mark=mark, windows=_WINDOWS
     )
+    stderr = _CopiedStderr(record)
     if not _HAS_POLLABLE_PIPES:
-        async with _piped_child(argv, environ, cwd, mark, record) as streams:
-            yield streams
+        async with _piped_child(argv, environ, cwd, mark, stderr) as child:
+            yield child
         return
     child_stdin, sink = os.pipe()
     source, child_stdout = os.pipe()
+    # asyncio closes its own descriptor as soon as the process has ended.
     duplicate = os.fdopen(os.dup(sink), "wb", 0)
-    on_stdin(duplicate.fileno())
-    child: _Child | None = None
+    started: StartedProcess | None = None
     async with AsyncExitStack() as opened:
         # Called after the rest of its stderr was read.
-        opened.callback(lambda: _record_exit(record, child))
+        opened.callback(lambda: _record_exit(record, started))
         opened.enter_context(duplicate)
-        reader, writer = await opened.enter_async_context(_open_pipes(source, sink))
-        child_stderr = await opened.enter_async_context(_child_stderr(record))
+        streams = await opened.enter_async_context(_open_pipes(source, sink))
+        child_stderr = await opened.enter_async_context(_child_stderr(stderr))
         try:
             process = await asyncio.create_subprocess_exec(
                 *argv,
@@ -206,12 +209,14 @@ async def child_streams(
         finally:
             os.close(child_stdin)
             os.close(child_stdout)
-        child = _Child(process, mark)
+            if child_stderr is not None:
+                child_stderr.close()  # or its end would not be seen
+        started = StartedProcess(process, mark, streams, stderr, duplicate)
         try:
-            yield reader, writer
+            yield started
         finally:
             duplicate.close()
-            await child.stop(reader, writer)
+            await started.stop()
 
 
 @asynccontextmanager
@@ -220,9 +225,9 @@ async def _piped_child(
     environ: dict[str, str],
     cwd: str | os.PathLike[str] | None,
     mark: str,
-    record: ChildRecorder | None,
-) -> AsyncIterator[Streams]:
-    """Yield the stdout and stdin of a new process, as asyncio makes them. See `child_streams`."""
+    copied: _CopiedStderr,
+) -> AsyncIterator[StartedProcess]:
+    """Start a process with pipes as asyncio makes them. See `open_child`."""
     command: str | list[str] = [os.fspath(word) for word in argv]
     pipe = asyncio.subprocess.PIPE
     stderr = asyncio.subprocess.DEVNULL if sys.__stderr__ is None else None
@@ -259,16 +264,16 @@ async def _piped_child(
         ) from exc
     assert process.stdin is not None
     assert process.stdout is not None
-    child = _Child(process, mark)
-    copying = process.stderr and asyncio.create_task(_copy_escaped(process.stderr, record))
+    child = StartedProcess(process, mark, (process.stdout, process.stdin), copied)
+    copying = process.stderr and asyncio.create_task(copied.copy(process.stderr))
     try:
-        yield process.stdout, process.stdin
+        yield child
     finally:
-        await child.stop(process.stdout, process.stdin)
+        await child.stop()
         if copying:
             await asyncio.wait([copying], timeout=_STDERR_TIMEOUT)
             copying.cancel()
-        _record_exit(record, child)
+        _record_exit(copied.record, child)
         # A process that the child left behind may hold the pipes open.
         process._transport.close()  # type: ignore[attr-defined]
         await asyncio.sleep(0)  # the transports are closed in the loop's next round
@@ -314,9 +319,39 @@ def unread_bytes(pipe: int) -> int:
     return 0
 
 
+class _CopiedStderr:
+    """A child's stderr that is copied to ours, a terminal, with control characters escaped.
+
+    `tail` has its last 64 KiB, and `record` gets all. `ended` is set unless it is being copied.
+    """
+
+    def __init__(self, record: ChildRecorder | None = None) -> None:
+        self.record = record
+        self.tail = bytearray()
+        self.ended = asyncio.Event()
+        self.ended.set()
+
+    async def copy(self, reader: asyncio.StreamReader) -> None:
+        """Copy it until its end."""
+        self.ended.clear()
+        escaper = ByteEscaper()
+        try:
+            while data := await reader.read(READ_SIZE):
+                if self.record is not None:
+                    self.record.stderr(data)
+                self.tail += data
+                del self.tail[:-_STDERR_TAIL]
+                data = escaper.feed(data)
+                with suppress(OSError):  # the terminal is closed; the child must not block
+                    while data:
+                        data = data[os.write(2, data) :]
+        finally:
+            self.ended.set()
+
+
 @asynccontextmanager
-async def _child_stderr(record: ChildRecorder | None) -> AsyncIterator[int | None]:
-    """Yield a descriptor for a child's stderr; None if it may share ours."""
+async def _child_stderr(copied: _CopiedStderr) -> AsyncIterator[FileIO | None]:
+    """Yield the file for a child's stderr, to close once it has it; None if it may share ours."""
     if sys.__stderr__ is None or not os.isatty(2):
         yield None
         return
@@ -326,10 +361,10 @@ async def _child_stderr(record: ChildRecorder | None) -> AsyncIterator[int | Non
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(source, "rb", 0)
         )
-        copying = asyncio.create_task(_copy_escaped(reader, record))
+        copying = asyncio.create_task(copied.copy(reader))
         with closing(transport):
             try:
-                yield end.fileno()
+                yield end
             finally:
                 end.close()
                 try:
@@ -339,31 +374,30 @@ async def _child_stderr(record: ChildRecorder | None) -> AsyncIterator[int | Non
                     copying.cancel()
 
 
-async def _copy_escaped(reader: asyncio.StreamReader, record: ChildRecorder | None) -> None:
-    """Copy the stderr of a child to ours, a terminal, until its end."""
-    escaper = ByteEscaper()
-    while data := await reader.read(READ_SIZE):
-        if record is not None:
-            record.stderr(data)
-        data = escaper.feed(data)
-        with suppress(OSError):  # the terminal is closed; the child must not block meanwhile
-            while data:
-                data = data[os.write(2, data) :]
-
-
-def _record_exit(record: ChildRecorder | None, child: _Child | None) -> None:
+def _record_exit(record: ChildRecorder | None, child: StartedProcess | None) -> None:
     if record is not None and child is not None and child.status is not None:
         record.exited(child.status)
 
 
-class _Child:
+class StartedProcess:
     """A child process, with the processes that it has started.
 
-    `mark` is the one in its environment. The child leads a process group.
+    `mark` is the one in its environment. The child leads a process group. `streams` are its stdout
+    and stdin, and `stdin` is a second file of the latter, for `unread`.
     """
 
-    def __init__(self, process: asyncio.subprocess.Process, mark: str) -> None:
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        mark: str,
+        streams: Streams,
+        stderr: _CopiedStderr,
+        stdin: FileIO | None = None,
+    ) -> None:
+        self.streams = streams
         self._process = process
+        self._stderr = stderr
+        self._stdin = stdin
         self._tree = ProcessTree(process.pid, mark, _list_processes, _read_process_file)
         self._signals: dict[int, int] = {}  # the last signal that each process got
 
@@ -372,9 +406,29 @@ class _Child:
         """Its exit status, negative for a signal; None while it runs."""
         return self._process.returncode
 
-    async def stop(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    @property
+    def unread(self) -> int:
+        """The bytes sent to its stdin that it hasn't read; 0 if the system doesn't say."""
+        if self._stdin is None or self._stdin.closed:
+            return 0
+        return unread_bytes(self._stdin.fileno())
+
+    def describe(self) -> str:
+        """Return its exit status, and the end of its stderr if that is copied, for an error."""
+        from mcp_core.processes import exit_text
+
+        return exit_text(self.status, bytes(self._stderr.tail))
+
+    async def wait_for_end(self) -> None:
+        """Wait for the exit and the rest of stderr, which explain why stdout has ended."""
+        with move_on_after(_END_TIMEOUT):
+            await self._process.wait()
+            await self._stderr.ended.wait()
+
+    async def stop(self) -> None:
         """End the child: close its stdin, and signal it if it doesn't exit."""
         self.find()  # to remember those that are found only while their parent runs
+        reader, writer = self.streams
         writer.close()
         discarding = asyncio.create_task(_discard_output(reader))
         ended = False

@@ -300,9 +300,10 @@ async def _connect_child(
                     if not versions:
                         await child.aclose()
                         # Only now are the exit status and all of stderr known.
-                        cause, _, _ = str(exc).partition("\n")
-                        cause, _, _ = cause.partition(" (exit status ")
-                        raise type(exc)(f"{cause}{child.describe_start()}") from exc
+                        from mcp_core.processes import with_exit_text
+
+                        text = with_exit_text(str(exc), child.describe_start())
+                        raise type(exc)(text) from exc
                     options["versions"] = versions
                     ended_by_probe = True
                     continue

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ._command_words import target_text as target_text
     from ._command_words import wrong_target as wrong_target
     from ._error_line import find_error_line as find_error_line
+    from ._exit_text import exit_text as exit_text
+    from ._exit_text import with_exit_text as with_exit_text
     from ._process_tree import ProcessTree as ProcessTree
     from ._reload import ReloadRelay as ReloadRelay
     from ._windows_command import UnsafeArgument as UnsafeArgument
@@ -29,6 +31,7 @@ __all__ = [
     "UnsafeArgument",
     "child_environment",
     "command_hint",
+    "exit_text",
     "find_error_line",
     "list_form",
     "member_form",
@@ -37,6 +40,7 @@ __all__ = [
     "start_problem",
     "target_text",
     "windows_command",
+    "with_exit_text",
     "withheld_text",
     "wrong_target",
 ]
@@ -54,6 +58,7 @@ _MODULES = {
         "wrong_target",
     ),
     "._error_line": ("find_error_line",),
+    "._exit_text": ("exit_text", "with_exit_text"),
     "._process_tree": ("ProcessTree",),
     "._reload": ("ReloadRelay",),
     "._windows_command": ("UnsafeArgument", "windows_command"),

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, cas
 import trio
 from trio.abc import ReceiveStream
 
-from mcp_core import ConnectFailed, escape_text
+from mcp_core import ConnectFailed
 from mcp_core.drivers import ByteEscaper
 from mcp_core.processes import ProcessTree, UnsafeArgument, child_environment, windows_command
 
@@ -46,10 +46,6 @@ __all__ = ["ChildProcess", "Grace", "Stderr", "spawn", "with_cure"]
 Stderr = Literal["forward", "discard"] | Callable[[str], object]
 
 _STDERR_TAIL = 64 * 1024  # bytes of stderr that are kept, and at which a longer line is split
-_LINES_SHOWN, _LINE_SHOWN = 5, 300  # lines of stderr in an error, and characters of each
-# For the line that names the error: an older one may be of another error. After it Node writes its
-# stack, its members, and the version of Node. Python ends an exception group with a frame.
-_LINES_SEARCHED = 30
 _STALL_TIMEOUT = 1.0  # seconds that our blocked stderr may hold up the child's, once
 _KILL_TIMEOUT = 1.0  # seconds for the kernel to carry out SIGKILL; longer means stuck in a device
 # Seconds to read the rest of stderr while a process outside the group still holds it open.
@@ -276,24 +272,11 @@ class ChildProcess:
         return f"<ChildProcess {self.pid} {state}, {len(self._stderr_tail)} bytes of stderr kept>"
 
     def describe(self) -> str:
-        """Return its exit status and the last lines of its stderr, to append to an error, or "".
-
-        If the line that names the error is a little above them, it takes the place of the first.
-        """
-        from mcp_core.processes import find_error_line
+        """Return its exit status and the last lines of its stderr, to append to an error, or ""."""
+        from mcp_core.processes import exit_text
 
         self._take_stderr()
-        tail = self.stderr_tail.decode(errors="replace").splitlines()
-        lines = [line for line in tail if line.strip()][-_LINES_SEARCHED:]
-        above, lines = lines[:-_LINES_SHOWN], lines[-_LINES_SHOWN:]
-        if above and not find_error_line(lines):
-            lines[0] = find_error_line(above) or lines[0]
-        code = self.returncode
-        signal = f", signal {-code}" if code is not None and code < 0 else ""
-        status = "" if code is None else f" (exit status {code}{signal})"
-        # Escaped: the message of an exception is often printed to a terminal.
-        shown = (escape_text(line[:_LINE_SHOWN], joiners=True) for line in lines)
-        return status + "".join(f"\n  its stderr: {line}" for line in shown)
+        return exit_text(self.returncode, self.stderr_tail)
 
     def describe_start(self) -> str:
         """Return what `describe` does, and then the usual variables that it didn't get."""

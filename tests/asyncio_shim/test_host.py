@@ -108,7 +108,7 @@ def test_host_asks_about_calls_and_records_them() -> None:
 def test_variables_of_the_host_are_hidden_in_the_reason(
     is_entry: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The program that isn't found has them in its name, as no stderr is kept here."""
+    """The program that isn't found has them in its name, as a child writes to our stderr itself."""
     monkeypatch.setenv("MY_TOKEN", "CANARY-2-0123456789")
     program = "nothing-CANARY-hunter2-CANARY-2-0123456789"
     target: Any = {"command": program} if is_entry else [program]

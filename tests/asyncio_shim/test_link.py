@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from mcp_asyncio_shim._link import Link
 from mcp_core import Connection, ConnectionClosed, Role
 from tests.harness.asyncio_memory import asyncio_memory_pair
-from tests.harness.jsonrpc import client_config
+from tests.harness.jsonrpc import E, client_config, line, result
 from tests.harness.world import virtual_time
 from tests.harness.world.loop import run
 
@@ -83,5 +84,48 @@ def test_link_closed_before_its_tasks_have_begun_reports_the_end() -> None:
         link.pump()
         await link.aclose()
         assert [type(event) for event in events] == [ConnectionClosed]
+
+    virtual_time.run(main())
+
+
+DISCOVERED = {
+    "resultType": "complete",
+    "supportedVersions": [E],
+    "capabilities": {},
+    "ttlMs": 0,
+    "cacheScope": "private",
+}
+
+
+class PlayedProcess:
+    """A process at the other end, which takes a second to end."""
+
+    status = ""
+
+    def describe(self) -> str:
+        return self.status
+
+    async def wait_for_end(self) -> None:
+        await asyncio.sleep(1)
+        self.status = " (exit status 3)"
+
+
+def test_link_waits_for_the_exit_that_explains_the_end() -> None:
+    """stdout ends before the exit status is known, which the error should have."""
+
+    async def main() -> None:
+        ours, theirs = asyncio_memory_pair()
+        conn = Connection(Role.CLIENT, client_config(E))
+        events: list[Any] = []
+        link = Link((ours.reader, ours.writer), conn, events.append, peer=PlayedProcess())
+        conn.open(0)
+        link.pump()
+        discovery = json.loads(await theirs.receive_some())
+        await theirs.send_all(line(result(discovery["id"], DISCOVERED)))
+        await theirs.aclose()
+        await asyncio.wait({link.reading})
+        assert link.loop.time() == 1
+        await link.aclose()
+        assert str(events[-1].error) == "the server closed the connection (exit status 3)"
 
     virtual_time.run(main())

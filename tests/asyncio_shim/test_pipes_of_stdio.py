@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcp_asyncio_shim import _stdio, connect
-from mcp_asyncio_shim._stdio import _Child, _child_stderr, standard_streams, unread_bytes
+from mcp_asyncio_shim._stdio import (
+    StartedProcess,
+    _child_stderr,
+    _CopiedStderr,
+    standard_streams,
+    unread_bytes,
+)
 from mcp_core import ConnectFailed
 from mcp_trio.testing._leaks import descriptors
 from tests.harness.world.virtual_time import run
@@ -265,33 +271,40 @@ def at_terminal() -> Iterator[StderrTerminal]:
 
 def test_child_stderr_is_ours_unless_it_is_a_terminal() -> None:
     async def main() -> None:
-        async with _child_stderr(None) as fd:
-            assert fd is None
+        async with _child_stderr(_CopiedStderr()) as file:
+            assert file is None
 
     with pipes():
         run(main())
 
 
+@pytest.mark.parametrize("closes", [False, True])
 @pytest.mark.parametrize("fails", [False, True])
 def test_child_stderr_on_a_terminal_is_copied_and_closed(
-    fails: bool, monkeypatch: pytest.MonkeyPatch
+    fails: bool, closes: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Escape sequences from a child are shown as text, while the record keeps the raw bytes."""
     monkeypatch.setattr(_stdio, "_STDERR_TIMEOUT", 1000)  # the end of the pipe is enough
     record: Any = ChildRecord()
 
     async def main() -> None:
+        copied = _CopiedStderr(record)
         with suppress(ZeroDivisionError):
-            async with _child_stderr(record) as fd:
-                assert fd is not None
-                os.write(fd, b"\x1b[2J says\n")
+            async with _child_stderr(copied) as file:
+                assert file is not None
+                file.write(b"\x1b[2J says\n")
                 while not record.noted:  # noqa: ASYNC110
                     await asyncio.sleep(0)
-                os.write(fd, b"the rest\n")
+                assert not copied.ended.is_set()
+                file.write(b"the rest\n")
+                if closes:
+                    file.close()  # as soon as the child has it
+                    await copied.ended.wait()
                 if fails:
                     raise ZeroDivisionError
         await asyncio.sleep(0)
         assert len(asyncio.all_tasks()) == 1
+        assert copied.tail == b"\x1b[2J says\nthe rest\n"
 
     with at_terminal() as terminal:
         before = descriptors()
@@ -305,9 +318,9 @@ def test_child_stderr_held_open_by_another_process_is_left() -> None:
     """A grandchild that keeps the pipe open must not delay the end for longer than the timeout."""
 
     async def main() -> float:
-        async with _child_stderr(None) as fd:
-            assert fd is not None
-            kept.append(os.dup(fd))
+        async with _child_stderr(_CopiedStderr()) as file:
+            assert file is not None
+            kept.append(os.dup(file.fileno()))
         await asyncio.sleep(0)
         assert len(asyncio.all_tasks()) == 1  # nothing copies any more
         return asyncio.get_running_loop().time()
@@ -322,15 +335,15 @@ def test_child_stderr_held_open_by_another_process_is_left() -> None:
 
 def test_child_stderr_is_read_after_the_terminal_is_closed() -> None:
     async def main() -> None:
-        async with _child_stderr(None) as fd:
-            assert fd is not None
-            os.set_blocking(fd, False)
+        async with _child_stderr(copied := _CopiedStderr()) as file:
+            assert file is not None
+            os.set_blocking(file.fileno(), False)
             os.close(terminal.screen)
             left = 300_000  # more than the pipe holds
             while left > 0:
-                with suppress(BlockingIOError):
-                    left -= os.write(fd, b"x" * 30_000)
+                left -= file.write(b"x" * 30_000) or 0
                 await asyncio.sleep(0)
+        assert len(copied.tail) == 64 * 1024
 
     with at_terminal() as terminal:
         run(main())
@@ -413,14 +426,15 @@ def stop(
             assert leader_exists == (process.returncode is None)
             return [*running] if in_group or outside else []
 
-        child = _Child(process, "mark")  # type: ignore[arg-type]
-        monkeypatch.setattr(child._tree, "find", find)
-        assert child.status is None
         reader = asyncio.StreamReader()
         reader.feed_data(b"x" * 200_000)  # it is read, or the child would wait
+        streams: Any = reader, Writer(process)
+        child = StartedProcess(process, "mark", streams, _CopiedStderr())  # type: ignore[arg-type]
+        monkeypatch.setattr(child._tree, "find", find)
+        assert child.status is None
         with suppress(TimeoutError):
             async with asyncio.timeout(cancelled_after):
-                await child.stop(reader, Writer(process))  # type: ignore[arg-type]
+                await child.stop()
                 process.request("end")
         assert not reader._buffer  # type: ignore[attr-defined]
         await asyncio.sleep(0)
@@ -492,6 +506,33 @@ def test_processes_outside_of_the_group_are_signalled_with_it(
 def test_processes_of_the_group_are_signalled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     happened = stop({"group SIGTERM": 1}, monkeypatch, others={5001: ""}, outside=False)
     assert happened == [CLOSED, (2, "group SIGTERM"), (4, "5001 SIGKILL"), (4.05, "end")]
+
+
+@pytest.mark.parametrize(
+    ("exited", "stderr", "end"),
+    [(0.1, 0.3, 0.3), (0.3, 0.1, 0.3), (0.3, None, 0.3), (0.1, 60.0, 0.5), (60.0, None, 0.5)],
+)
+def test_end_of_a_child_s_output_waits_for_what_explains_it(
+    exited: float, stderr: float | None, end: float
+) -> None:
+    """It waits for the exit and for the copied stderr, half a second in all."""
+
+    async def main() -> None:
+        process: Any = Process({"exit": exited})
+        copied = _CopiedStderr()
+        if stderr is not None:
+            copied.ended.clear()
+            asyncio.get_running_loop().call_later(stderr, copied.ended.set)
+        streams: Any = None, None
+        child = StartedProcess(process, "mark", streams, copied)
+        copied.tail += b"no disk\n"
+        process.request("exit")
+        await child.wait_for_end()
+        assert asyncio.get_running_loop().time() == pytest.approx(end)
+        status = " (exit status 0)" if exited < 1 else ""
+        assert child.describe() == f"{status}\n  its stderr: no disk"
+
+    run(main())
 
 
 # -- Programs that cannot be started ---------------------------------------------------------------

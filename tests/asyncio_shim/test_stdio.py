@@ -486,10 +486,10 @@ def test_child_is_ended_with_all_that_it_started(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     """Grandchildren in sessions of their own are found too, and SIGKILL comes only if needed."""
-    end = _stdio._Child.end
+    end = _stdio.StartedProcess.end
     ended: list[tuple[int, bool]] = []  # the signals, and whether the child had left by itself
 
-    async def note(child: _stdio._Child, number: int) -> None:
+    async def note(child: _stdio.StartedProcess, number: int) -> None:
         ended.append((number, child.status is not None))
         await end(child, number)
 
@@ -498,7 +498,7 @@ def test_child_is_ended_with_all_that_it_started(
             pids = (await client.call_tool("pids")).structured_content
             assert isinstance(pids, list)
             shorten_graces(monkeypatch, graces)  # the child outlives them, however fast it is
-            monkeypatch.setattr(_stdio._Child, "end", note)
+            monkeypatch.setattr(_stdio.StartedProcess, "end", note)
         monkeypatch.undo()
         numbers = [signal.SIGTERM] if graces < 2 else [signal.SIGTERM, signal.SIGKILL]
         assert ended == [(number, graces == 0) for number in numbers]
