@@ -240,6 +240,7 @@ class _Forker:
             file, function = item.nodeid.partition("::")[0], item.nodeid.partition("[")[0]
             for name in dict.fromkeys((file, function, item.nodeid)):
                 self._items.setdefault(name, []).append(item)
+        gc.unfreeze()  # frozen objects aren't listed
         for each in gc.get_objects():
             if isinstance(each, FunctionType) and _file_of(each).startswith(root):
                 self._functions.setdefault(_file_of(each), []).append(each)
@@ -273,9 +274,8 @@ class _Forker:
             return None
         alive = {_key(each.__code__) for each, _ in live}
         # Such as a comprehension that has run when its module was imported.
-        if file in self._functions and any(
-            key not in alive and "<locals>" not in key[1] for key in changed
-        ):
+        gone = [key for key in changed if key not in alive and "<locals>" not in key[1]]
+        if gone and any(getattr(each, "__file__", "") == file for each in [*sys.modules.values()]):
             return None
         items = [item for name in request["tests"] for item in self._items.get(name, ())]
         items = [item for item in items if not item.nodeid.startswith(tuple(request["ignored"]))]

@@ -164,6 +164,8 @@ class HitMap:
     def tests_of(self, file: str, start: int, end: int) -> list[MappedTest] | None:
         """Return the tests that run the code between two offsets, the fastest first.
 
+        Those that start programs come last: most of their time is spent waiting.
+
         For code outside of functions they are those that run a block with the name that it defines.
         So it is for a function with a cache: only the first test that calls it has run it. None if
         there is no such block.
@@ -172,7 +174,7 @@ class HitMap:
         if not mask:
             return None
         found = [each for each in self.tests.values() if each.passed and each.hits & mask]
-        return sorted(found, key=lambda each: each.seconds)
+        return sorted(found, key=lambda each: (each.process, each.seconds))
 
     def runs_first(self, file: str, start: int, end: int) -> bool:
         """True if the code between two offsets may run before the first test.

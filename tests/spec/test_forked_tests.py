@@ -104,6 +104,9 @@ def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedTests]:
     root = tmp_path_factory.mktemp("copy")
     (root / "code_under_test.py").write_text(CODE)
     (root / "test_a.py").write_text(textwrap.dedent(TESTS))
+    # As our own does, so that collections are short.
+    freeze = "import gc\ndef pytest_collection_finish(session): gc.freeze()\n"
+    (root / "conftest.py").write_text(freeze)
     (root / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
     (root / "tests").mkdir()
     (root / "tests/spec").symlink_to(Path(__file__).parent)  # the plugin
