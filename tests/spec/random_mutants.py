@@ -60,6 +60,7 @@ _MEMORY: Final = 8 << 30  # bytes of address space for a test run
 # Seconds of tests beyond the mirrored ones that a mutant meets with a map, the fastest first. Some
 # code is run by nearly all tests, and what none of so many notices needs a test of its own.
 _ENOUGH: Final = 60.0
+_WAITED: Final = 1.0  # seconds for which a test that starts programs waits, about
 # Other implementations are slow, and what they notice our own tests should notice too.
 _LEFT_OUT: Final = frozenset({"conformance", "interop", "node", "perf", "slow"})
 # Tables that are generated, texts of the manifest, programs to read.
@@ -302,7 +303,7 @@ def stages_of(mutant: RandomMutant, root: Path, hit_map: HitMap | None) -> list[
         for test in found:
             if test.file in stage and (test.file in first or seconds <= _ENOUGH):
                 names.append(test.name)
-                seconds += 0.0 if test.file in first else test.seconds
+                seconds += 0.0 if test.file in first else test.seconds + _WAITED * test.process
         chosen.append(names)
     return [names for names in chosen if names]
 
@@ -416,9 +417,10 @@ def run_tests(root: Path, tests: Sequence[str], ignored: Sequence[str] = ()) -> 
                     os.killpg(process.pid, signal.SIGKILL)
     if process.returncode in (0, 5):  # 5: all are deselected
         return TestRun(False)
-    if process.returncode == 4 and "while loading conftest" not in output:
-        raise RuntimeError(f"pytest cannot run: {output[-2000:]}")
     found = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - (.*))?$", output, re.MULTILINE)
+    # A single test is not found if its file can't be imported.
+    if process.returncode == 4 and not found and "while loading conftest" not in output:
+        raise RuntimeError(f"pytest cannot run: {output[-2000:]}")
     if not found:
         return TestRun(True, f"pytest exits {process.returncode}")
     return TestRun(True, found[1], "Timeout" in (found[2] or ""))

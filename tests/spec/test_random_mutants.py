@@ -15,6 +15,7 @@ from rich.console import Console
 from tests.spec import mutations, random_mutants
 from tests.spec.code_match import Replacement, SourceFile
 from tests.spec.equivalent_mutants import EQUIVALENTS, Equivalent, find_stale_equivalents
+from tests.spec.hit_map import HitMap, make_map
 from tests.spec.mutation_operators import RandomMutant, find_places, make_mutant
 from tests.spec.random_mutants import (
     AREAS,
@@ -264,6 +265,53 @@ def test_mutant_without_which_no_conftest_loads_is_killed(tmp_path: Path) -> Non
     conftest.write_text("from mcp_core.a._f import f\nassert not f(3)\n")
     outcome = run_in_project(tmp_path, mutant_of("mcp_core/a/_f.py"), WEAK, WEAK)
     assert (outcome.verdict, outcome.test) == ("killed", "pytest exits 4")
+
+
+EARLY = "from functools import cache\n\n@cache\n" + CODE + "\nassert not f(3)\n"
+
+
+@pytest.mark.process
+@pytest.mark.timeout(120)  # seconds; it starts pytest up to four times
+@pytest.mark.parametrize(
+    ("code", "operator", "verdict", "test"),
+    [
+        (CODE, "compare", "killed", "tests/core/a/test_f.py::test_f"),
+        (CODE, "boolean", "killed", "tests/core/a/test_f.py::test_f"),
+        (f"{CODE}\n\ndef g() -> bool:\n    return True\n", "unused", "survived", ""),
+        # These run when the module is imported, and meet a new process.
+        (EARLY, "compare", "killed", "tests/core/a/test_f.py"),
+        (EARLY, "decorator", "survived", ""),
+    ],
+)
+def test_mutant_with_a_map_meets_tests_in_forks(
+    code: str,
+    operator: str,
+    verdict: str,
+    test: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    make_project(
+        tmp_path,
+        code,
+        {"tests/core/a/test_f.py": f"from mcp_core.a._f import f\n{GOOD}"},
+    )
+    (tmp_path / "tests/spec").symlink_to(Path(__file__).parent)  # the plugins
+    file = "mcp_core/a/_f.py"
+    mutant = mutant_of(file, "boolean" if operator == "unused" else operator, code)
+    if operator == "unused":
+        start = code.rindex("True")
+        mutant = replace(mutant, replacement=Replacement(start, start + 4, "False"))
+    sources = {file: SourceFile(code)}
+    options = [*random_mutants._OPTIONS, "-q", "-m", "", "tests/core/a/test_f.py"]
+    make_map(tmp_path, sources, options, tmp_path / "map.gz")
+    (tmp_path / file).write_text(code)
+    hit_map = HitMap.load(sources, [tmp_path / "map.gz"])
+    monkeypatch.setattr(random_mutants, "_files_of_tests", lambda areas: options[-1:])
+    with runs_mutants(tmp_path, AREAS, hit_map) as run:
+        outcome = run(mutant)
+    assert (outcome.verdict, outcome.test) == (verdict, test)
+    assert (tmp_path / file).read_text() == code
 
 
 # -- Rates -----------------------------------------------------------------------------------------
