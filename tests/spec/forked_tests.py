@@ -13,6 +13,7 @@ two pipes. Each request and each answer is a line of JSON.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import gc
 import json
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["ForkedTests", "TestRun", "changed_functions"]
 
 _PIPES: Final = os.environ.get("FORKED")
+_SET_CHILD_SUBREAPER: Final = 36  # of prctl(2)
 _OPTIMIZED: Final = 1  # inspect.CO_OPTIMIZED: set for functions, not for modules and classes
 
 
@@ -68,7 +70,7 @@ class ForkedTests:
     """
 
     def __init__(self, root: Path, options: Sequence[str], timeout: float, memory: int) -> None:
-        self._root = root
+        self.root = root
         self._options = options
         self._limits = {"timeout": timeout, "memory": memory}
 
@@ -77,12 +79,12 @@ class ForkedTests:
         self._answer, answers = os.pipe()
         hidden = ("PYTEST_ADDOPTS", "CI", "HITS", "SELECTED", "MUTATION_ROWS", "MUTATION_REPORT")
         environment = {name: value for name, value in os.environ.items() if name not in hidden}
-        environment |= {"PYTHONPATH": str(self._root), "FORKED": f"{asked} {answers}"}
+        environment |= {"PYTHONPATH": str(self.root), "FORKED": f"{asked} {answers}"}
         # A pipe would be full in the end.
         self._output = tempfile.TemporaryFile()  # closed by `__exit__`
         self._process = subprocess.Popen(
             [sys.executable, "-m", "pytest", "-p", "tests.spec.forked_tests", *self._options],
-            cwd=self._root,
+            cwd=self.root,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=self._output,
@@ -218,6 +220,12 @@ def _own(code: CodeType) -> tuple[object, ...]:
 # -- The plugin: in the process that forks ---------------------------------------------------------
 
 
+def _first_child() -> int | None:
+    path = Path(f"/proc/self/task/{os.getpid()}/children")
+    found = path.read_text().split() if path.exists() else []
+    return int(found[0]) if found else None
+
+
 def _file_of(function: Any) -> str:
     return function.__code__.co_filename if isinstance(function, FunctionType) else ""
 
@@ -249,6 +257,9 @@ class _Forker:
         gc.collect()
         # A child's collections then leave the pages of these objects shared.
         gc.freeze()
+        if sys.platform == "linux":
+            # What a test's programs have started, and leave behind, becomes this process's child.
+            ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._send(None)
         for line in self._requests:
             self._send(self._answer(json.loads(line), root))
@@ -303,6 +314,9 @@ class _Forker:
             return self._wait(child, reading, request["timeout"])
         finally:
             os.close(reading)
+            for pid in iter(_first_child, None):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
             shutil.rmtree(home, ignore_errors=True)
 
     def _wait(self, child: int, reading: int, timeout: float) -> dict[str, Any]:

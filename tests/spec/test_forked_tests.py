@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,7 +76,7 @@ def test_functions_with_one_line_and_name_are_not_changed() -> None:
 
 
 TESTS = """
-import os, time, pytest
+import os, subprocess, sys, time, pytest
 from code_under_test import *
 from code_under_test import kept as also_kept
 assert kept() == 13
@@ -93,6 +95,11 @@ def test_stopped():
     if plain(3): os._exit(7)
 def test_hung():
     if plain(3): time.sleep(1000)
+def test_left():
+    code = "import os, time; pid = os.fork(); print(pid) if pid else (os.setsid(), time.sleep(99))"
+    program = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    open("left", "wb").write(program.stdout.readline())
+    program.wait()
 def test_files(tmp_path):
     assert str(tmp_path).startswith(os.environ["HOME"])
     open(os.path.join(os.environ["HOME"], "left"), "w").close()
@@ -180,6 +187,14 @@ def test_order_parameters_and_ignored_tests_are_kept(forked: ForkedTests) -> Non
 def test_end_of_the_child_is_reported(test: str, found: TestRun, forked: ForkedTests) -> None:
     assert played(forked, test, "a < 3", "a <= 3") == found
     assert played(forked, "test_plain", "a < 3", "a < 3 ") == TestRun(False)
+
+
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere such programs are found by nobody")
+def test_programs_that_a_test_leaves_behind_are_ended(forked: ForkedTests) -> None:
+    assert forked.run(["test_a.py::test_left"]) == TestRun(False)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((forked.root / "left").read_text()), 0)
 
 
 @pytest.mark.process
