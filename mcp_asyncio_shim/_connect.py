@@ -15,6 +15,7 @@ from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
     AsyncExitStack,
+    ExitStack,
     aclosing,
     asynccontextmanager,
     nullcontext,
@@ -262,27 +263,38 @@ async def _connect(
 
 
 @asynccontextmanager
+async def _connected_streams() -> AsyncIterator[tuple[Streams, Streams]]:
+    """Yield the streams of both ends of a socket pair. Abort them at the end."""
+    with ExitStack() as opened:
+        ends = [opened.enter_context(end) for end in socket.socketpair()]
+        pair: list[Streams] = []
+        for end in ends:
+            streams = await asyncio.open_connection(sock=end)
+            # Before its socket is closed: the loop would go on to watch the descriptor.
+            opened.callback(streams[1].transport.abort)
+            pair.append(streams)
+        yield pair[0], pair[1]
+
+
+@asynccontextmanager
 async def _memory_streams(server: Server) -> AsyncIterator[Streams]:
     """Run `server` in this process, and yield the client's end of a socket pair to it."""
-    client_end, server_end = socket.socketpair()
-    with client_end, server_end:
-        async with open_server(server) as served:  # here, so that the caller gets what it raises
-            server_streams = await asyncio.open_connection(sock=server_end)
-            serving = asyncio.create_task(serve_connection(served, server_streams))
-            try:
-                yield await asyncio.open_connection(sock=client_end)
-            finally:
-                serving.cancel()
-                await asyncio.wait({serving})
+    async with (
+        _connected_streams() as (client_streams, server_streams),
+        open_server(server) as served,  # here, so that the caller gets what it raises
+    ):
+        serving = asyncio.create_task(serve_connection(served, server_streams))
+        try:
+            yield client_streams
+        finally:
+            serving.cancel()
+            await asyncio.wait({serving})
 
 
 @asynccontextmanager
 async def _replayed_streams(server: ReplayServer) -> AsyncIterator[Streams]:
     """Serve a recorded conversation, and yield the client's end of a socket pair to it."""
-    client_end, server_end = socket.socketpair()
-    with client_end, server_end:
-        server_streams = await asyncio.open_connection(sock=server_end)
-        client_streams = await asyncio.open_connection(sock=client_end)
+    async with _connected_streams() as (client_streams, server_streams):
         serving = asyncio.create_task(_serve_replayed(server, server_streams))
         try:
             yield client_streams

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_asyncio_shim import Client, serve_streams
+from mcp_asyncio_shim import Client, connect, serve_streams
 from mcp_core import ConnectFailed, ConnectionLost
 from mcp_core.registry import Context, Server
+from mcp_core.trace import ReplayedServer
+from tests.core.trace.replay import traces
 from tests.harness import either
 from tests.harness.asyncio_memory import asyncio_memory_pair
 from tests.harness.jsonrpc import D, E
@@ -143,6 +145,32 @@ def test_conversation_cancelled_at_any_step_leaves_nothing(
         assert either.is_closed(ours) or not steps  # it had not begun
         ours.writer.close()
         await serving
+        return cancelled
+
+    at_many_steps(play, stride)
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@STRIDES
+def test_conversation_in_this_process_cancelled_at_any_step_leaves_no_socket(
+    recorded: bool, stride: int
+) -> None:
+    """The loop would go on to watch the descriptor, which another socket may get."""
+
+    def watched() -> int:
+        loop: Any = asyncio.get_running_loop()
+        return len(loop._selector.get_map())
+
+    async def play(lab: Lab, steps: int) -> bool:
+        before = watched()
+
+        async def converse() -> None:
+            target = ReplayedServer(traces.recorded(traces.HANDSHAKE)) if recorded else lab.server
+            async with connect(target, versions=[D] if recorded else [E]):
+                await asyncio.sleep(0)
+
+        cancelled = await cancel_after(steps, converse())
+        assert watched() == before
         return cancelled
 
     at_many_steps(play, stride)
