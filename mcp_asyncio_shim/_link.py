@@ -13,7 +13,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from mcp_core import Connection, ConnectionLost, Pump
+from mcp_core import Connection, ConnectionLost, Pump, State
 from mcp_core.runtime import READ_SIZE
 
 from ._driver import ConnectionDriver, in_new_context
@@ -47,7 +47,8 @@ class PeerProcess(Protocol):
 class Link(ConnectionDriver):
     """One connection on one pair of streams.
 
-    Each event is passed to `on_event`, which must not wait. The task `reading` ends with the input.
+    Each event is passed to `on_event`, which must not wait. The task `reading` ends with the input,
+    and with a `Connection` that has closed itself.
     `record` records the bytes; None for no recording. Errors describe the process `peer`.
 
     *Resource handling*: `aclose` closes the writer. *Error handling*: a broken stream closes the
@@ -76,6 +77,17 @@ class Link(ConnectionDriver):
         self.reading = self.loop.create_task(self._read())
         self._writing = self.loop.create_task(self._write())
 
+    def pump(self) -> None:
+        """Do what the base class does, and stop reading once the connection is closed."""
+        super().pump()
+        if self._is_closed:
+            self.reading.cancel()
+
+    @property
+    def _is_closed(self) -> bool:
+        # A WebSocket reads on: the peer closes it, too.
+        return isinstance(self.conn, Connection) and self.conn.state is State.CLOSED
+
     async def _read(self) -> None:
         try:
             while True:
@@ -90,7 +102,8 @@ class Link(ConnectionDriver):
                 if not data:
                     return  # end of file; the connection has seen it too
         except BaseException as exc:
-            self._abort()
+            if not self._is_closed:  # else what is queued may still be sent
+                self._abort()
             if not isinstance(exc, OSError):
                 raise
 

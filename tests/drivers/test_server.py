@@ -290,6 +290,19 @@ async def test_server_stopped_cancels_a_hook_on_changed_roots_after_the_grace(
     assert watch.happened == {"finally": 5, "end": 5}
 
 
+async def test_server_with_keep_alive_ends_the_conversation_with_a_silent_client(
+    nursery: either.Nursery,
+) -> None:
+    """Its connection is dead, so no end of input will come."""
+    watch = TimedServer()
+    watch.server = Server("alive", keep_alive=10)
+    watch.server.add_tool(watch.take)
+    wire = await watch.open(nursery)
+    await wire.send(wire.calling(1, "take", {"seconds": 60}))
+    assert [message["method"] for message in await wire.receive_all()] == ["ping"]
+    assert watch.happened == {"cancelled": 20, "finally": 20, "end": 20}
+
+
 @pytest.mark.requirement("VER-9", "VER-14", "STDIO-14")
 async def test_server_serves_several_streams_and_revisions(watch: TimedServer) -> None:
     async with served(watch.server, ERAS[0]) as one, served(watch.server, ERAS[1]) as two:
