@@ -50,22 +50,29 @@ async def serve_streams(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
     *,
+    stop: asyncio.Event | None = None,
     grace: float = _GRACE,
     record: Record = None,
 ) -> None:
-    """Serve one client, one message a line, until it closes its output.
+    """Serve one client, one message a line, until it closes its output or `stop` is set.
+
+    After `stop`, new requests are rejected as busy, and pings are still answered, while handlers
+    get `grace` seconds. Then they are cancelled, and their requests are answered with an error.
 
     Args:
         server: the server. Its lifespan is entered once, around the conversation.
         reader: what the client sends.
         writer: where the responses go.
-        grace: seconds, by default one, that handlers get to respond after the end of the input. In
-            what is left of them, at least one second, the client can read the responses.
+        stop: set it, from any task, to begin the shutdown. Default None: only the client ends the
+            conversation.
+        grace: seconds, by default one, that handlers get to respond after `stop` or the end of the
+            input. The client can read the responses in one more second after `stop`, and after the
+            end of the input in what is left of `grace`, at least one second.
         record: the file to which the conversation is recorded, or a `Recording` with options.
             Credentials and other secrets are hidden. A file that exists is replaced. Default None.
 
     *Resource handling*: the writer is closed at the end, and the lifespan is left. Handlers are
-    cancelled, once, and waited for. To stop serving, cancel the task.
+    cancelled, once, and waited for. Cancelling the task cancels the handlers without this grace.
     *Error handling*: nothing that a client sends or a handler raises ends this; a stream that
     breaks is an end like any other. Exceptions of the lifespan propagate unchanged.
 
@@ -81,7 +88,7 @@ async def serve_streams(
         with closing(writer):  # also if the lifespan raises: the client waits for an answer
             async with open_server(server, grace) as served:
                 stream = None if recorder is None else recorder.stream()
-                await serve_connection(served, (reader, writer), grace, stream)
+                await serve_connection(served, (reader, writer), grace, stream, stop=stop)
 
 
 async def serve_connection(
@@ -90,6 +97,8 @@ async def serve_connection(
     grace: float = _GRACE,
     record: StreamRecorder | None = None,
     last_deadline: LastDeadline | None = None,
+    *,
+    stop: asyncio.Event | None = None,
 ) -> OSError | None:
     """Serve one client, as `serve_streams`. `record` records the bytes.
 
@@ -107,22 +116,36 @@ async def serve_connection(
     link = Link(streams, conn, on_event, record)
     service = served.service(conn, AsyncioRuntime(link, link.pump, link.write_blocked))
     flush_until = link.loop.time()
+    ends = {link.reading}
+    if stop is not None:
+        ends.add(link.loop.create_task(_shut_down(stop, link, conn, grace)))
     try:
-        await asyncio.wait({link.reading})
-        if last_deadline is not None:
-            last_deadline.begin(grace + LAST_GRACE, "the client had gone")
-        flush_until = link.loop.time() + grace
-        await link.wait_until(lambda: not link.tasks, grace)
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        if link.reading.done():
+            if last_deadline is not None:
+                last_deadline.begin(grace + LAST_GRACE, "the client had gone")
+            flush_until = link.loop.time() + grace
+            await link.wait_until(lambda: not link.tasks, grace)
         service.stop()
         # A handler that ignores its cancellation doesn't delay the responses of the others.
         await link.wait_until(lambda: not link.tasks, FLUSH_TIMEOUT)
     finally:
+        for task in ends:
+            task.cancel()
         await link.aclose(max(flush_until - link.loop.time(), FLUSH_TIMEOUT))
         await link.wait_until(lambda: not link.tasks, LAST_GRACE)
         if last_deadline is None:
             service.warn_of_running()
         await link.wait_until(lambda: not link.tasks)
     return link.write_error
+
+
+async def _shut_down(stop: asyncio.Event, link: Link, conn: Connection, grace: float) -> None:
+    """Wait for `stop` and reject new requests. Return once none runs, or after `grace`."""
+    await stop.wait()
+    conn.shutdown()
+    link.pump()
+    await link.wait_until(lambda: not link.tasks, grace)
 
 
 @shows_keywords(NoOptions)

@@ -279,11 +279,10 @@ async def test_server_end_of_input_cancels_a_hook_on_changed_roots(
     assert [each.getMessage().startswith(named) for each in caplog.records] == [True] * stubborn
 
 
-@either.trio_only
 async def test_server_stopped_cancels_a_hook_on_changed_roots_after_the_grace(
     watch: TimedServer, nursery: either.Nursery
 ) -> None:
-    stop = trio.Event()
+    stop = either.Event()
     await RootsHook(watch, stubborn=False).start(nursery, stop=stop)
     stop.set()
     await either.sleep(100)
