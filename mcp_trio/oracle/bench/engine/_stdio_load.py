@@ -174,8 +174,9 @@ class StdioLoad:
         tally = Tally(seconds, self._known, self._meter)
         loop = None if pace.rate is None else OpenLoop(pace, tally, seconds, self._timeout)
         async with trio.open_nursery() as nursery:
-            turn = _StdioTurn(tally, loop, nursery, reads_answers=work.reads_answers)
-            turn.running = pace.concurrency
+            turn = _StdioTurn(
+                tally, loop, nursery, pace.concurrency, reads_answers=work.reads_answers
+            )
             self._turn = turn
             self._last_call = None
             try:
@@ -544,14 +545,20 @@ class _StdioTurn:
     """
 
     def __init__(
-        self, tally: Tally, loop: OpenLoop | None, nursery: trio.Nursery, *, reads_answers: bool
+        self,
+        tally: Tally,
+        loop: OpenLoop | None,
+        nursery: trio.Nursery,
+        running: int,
+        *,
+        reads_answers: bool,
     ) -> None:
         self.tally = tally
         self.loop = loop
         self.nursery = nursery
         self.reads_answers = reads_answers
         self.over = trio.Event()
-        self.running = 0
+        self.running = running
 
     def finish_caller(self) -> None:
         """Note that a caller makes no further call."""
