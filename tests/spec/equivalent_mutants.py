@@ -85,6 +85,30 @@ _AFTER_FAILED_START = """\
 
 EQUIVALENTS: tuple[Equivalent, ...] = (
     Equivalent(
+        "mcp_trio/http_client/_h2_connection.py::H2ClientConnection._reset",
+        "try:\n    ...\nexcept ProtocolError:\n    return",
+        "try:\n    ...\nexcept Exception:\n    return",
+        "all that h2 raises for a stream is a `ProtocolError`",
+    ),
+    Equivalent(
+        "mcp_trio/oracle/bench/engine/_stdio_load.py::StdioLoad._prepare",
+        "self._only_call = call if self._last_call is None else None",
+        "pass",
+        "equal lines are then split and found one by one, with the same outcome: only slower",
+    ),
+    Equivalent(
+        "mcp_trio/oracle/bench/engine/_stdio_load.py::StdioLoad._write",
+        "try:\n    ...\nexcept (trio.BrokenResourceError, trio.ClosedResourceError):\n    return",
+        "try:\n    ...\nexcept Exception:\n    return",
+        "a stream of trio raises nothing else in `send_all`, which only this task calls",
+    ),
+    Equivalent(
+        "mcp_trio/oracle/bench/calls/_recorded.py::_Player.__init__",
+        "self._was_repeated = False",
+        "self._was_repeated = True",
+        "the first request is no repetition, and sets it before anything reads it",
+    ),
+    Equivalent(
         "mcp_core/adapters/_sqlite_file.py::TaskFile.page",
         "start = (rows[0][0], after)",
         "start = (rows[-1][0], after)",

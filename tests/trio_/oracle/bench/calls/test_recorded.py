@@ -216,6 +216,11 @@ PROMPT = [C(ask(9, "prompts/get", name="greet")), S(result(9, messages=[]))]
                 )
             ],
         ),
+        (
+            PROMPT,
+            {("prompts/list", None): {"result": {"prompts": [{"name": "part"}]}}},
+            ["1 of 1 requests name prompts that the target doesn't list: greet (1)"],
+        ),
         (CHAIN, {}, []),
     ],
 )
@@ -226,6 +231,10 @@ async def test_tools_that_a_target_lacks_are_counted(
     load = _ListedLoad(answers)
     assert await work_of(said).missing(load) == sentences
     assert len(load.asked) == len(answers)
+
+
+def test_called_tools_are_named_once_each() -> None:
+    assert Recorded(recorded([*ANOTHER, *PROMPT])).tools == ("pay", "echo", "order")
 
 
 async def test_list_without_end_is_not_read_to_its_end() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -468,6 +470,28 @@ async def test_flood_without_a_line_end_counts_once_and_ends_in_timeouts(
     assert (turn.answered, turn.timeouts) == (0, 2)
 
 
+async def test_end_of_a_flood_is_no_response(
+    autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the bytes of the response that the open call waits for."""
+    monkeypatch.setattr(_stdio_load, "MAX_LINE", 10_000)
+    number = 0
+
+    async def handle(server: StdioStandIn, message: Message) -> None:
+        nonlocal number
+        number += 1
+        if number == 5:
+            await server.send(b"x" * 20_000)
+            return
+        await trio.sleep(0.01)
+        await server.send(_compact(message))
+
+    async with stdio_load(handle, timeout=0.1) as (load, _):
+        turn = await load.turn(Mix([ECHO]), ONE, 0.295)
+    assert (turn.errors, turn.timeouts) == ({"too large": 1}, 1)
+    assert turn.answered == turn.histogram.count == turn.sent - 2 > 15
+
+
 async def test_target_without_response_counts_timeouts_and_gets_cancellations(
     autojump_clock: Any,
 ) -> None:
@@ -494,6 +518,55 @@ async def test_response_that_comes_late_counts_into_no_call(autojump_clock: Any)
     assert turn.timeouts == turn.answered == 4
     assert not turn.errors
     assert turn.histogram.shortest == pytest.approx(0.25)
+
+
+async def test_ten_thousand_late_responses_are_recognized(autojump_clock: Any) -> None:
+    """An earlier one is like any other response with an unknown id: an error of the open call."""
+
+    received: list[Message] = []
+
+    async def handle(server: StdioStandIn, message: Message) -> None:
+        received.append(message)
+        for late in (1, 0) if len(received) == 1 else ():
+            await server.send(result({**message, "id": 9_000_000_000 + late}))
+
+    async with stdio_load(handle, timeout=0.3) as (load, _):
+        for number in range(10_001):
+            load._expire(b"%d" % (9_000_000_000 + number))
+        turn = await load.turn(Mix([PING]), ONE, 0.1)
+    assert (turn.sent, turn.errors, turn.timeouts) == (2, {"wrong id": 1}, 1)
+
+
+async def test_requests_beyond_ten_thousand_are_not_kept_for_a_target_that_does_not_read(
+    autojump_clock: Any,
+) -> None:
+    """The load would otherwise need more memory all the time. It sends the first ones."""
+    written: list[bytes] = []
+    reads = trio.Event()
+
+    class Stream:
+        send_stream = None
+
+        async def receive_some(self, size: int) -> bytes:
+            await trio.sleep_forever()
+            raise AssertionError
+
+        async def send_all(self, data: bytes) -> None:
+            await reads.wait()
+            written.append(data)
+
+    async with open_quiet_nursery() as nursery:
+        load = _stdio_load.StdioLoad(cast("Any", Stream()), 0.3, nursery)
+        with pytest.raises(ConnectFailed, match="did not respond"):
+            await load.open(D)
+        for number in range(10_100):
+            load._cancel(b"%d" % number)
+        reads.set()
+        await trio.sleep(0.1)
+        nursery.cancel_scope.cancel()
+    _, unsent = written
+    assert unsent.count(b"\n") == 10_000
+    assert b'"requestId":1,' in unsent  # the first ones are kept
 
 
 @pytest.mark.parametrize("where", ["in a turn", "between turns"])
@@ -529,6 +602,23 @@ async def test_target_that_ends_in_the_middle_is_gone(autojump_clock: Any) -> No
             await load.turn(Mix([PING]), ONE, 1.0)
         with pytest.raises(TargetGone):
             await load.ask("ping")
+
+
+async def test_program_that_ends_during_the_handshake_is_described(autojump_clock: Any) -> None:
+    """The last five lines of stderr that have any text are shown, and 300 characters of each."""
+    printed = ["no", "more", "", "1", "2", "  ", "3", "4", "", "x" * 500, ""]
+    child = SimpleNamespace(pid=os.getpid(), returncode=3, stderr_tail="\n".join(printed).encode())
+    async with open_quiet_nursery() as nursery:
+        ours, theirs = trio.testing.memory_stream_pair()
+        await theirs.aclose()
+        load = _stdio_load.StdioLoad(cast("Any", ours), 10.0, nursery, cast("Any", child))
+        with pytest.raises(ConnectFailed, match="the program ended during the handshake") as failed:
+            await load.open(None)
+        nursery.cancel_scope.cancel()
+    gone = failed.value.__cause__
+    assert isinstance(gone, TargetGone)
+    assert str(gone) == "it ended with exit status 3"
+    assert gone.stderr == ("1", "2", "3", "4", "x" * 300)
 
 
 async def test_handshake_with_a_silent_target_fails_in_time(autojump_clock: Any) -> None:
