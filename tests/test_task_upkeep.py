@@ -362,6 +362,28 @@ def test_expired_tasks_are_removed_by_the_next_upkeep(
     play.run(scene, version)
 
 
+@pytest.mark.parametrize("store_kind", ["memory"], indirect=True)
+def test_record_of_a_cancelled_task_is_not_read_when_it_expires(
+    play: ServersOfOneStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its handler has ended, which was all that had to know what others do with the record."""
+    calls: list[str] = []
+
+    async def scene(stack: AsyncExitStack) -> None:
+        client = await play.open(stack)
+        for tool in ("wait", "ask"):
+            await client.request("tasks/cancel", {"taskId": await client.create(tool)})
+        await client.until_journal("cancelled")
+        await anyio.sleep(1.0)
+        spy_on(monkeypatch, play.store, "get", calls)
+        play.clock.jump += 3601.0
+        await anyio.sleep(11.0)
+        assert await play.store.page("us", "", 9) == []
+        assert calls == []
+
+    play.run(scene)
+
+
 # The clients over HTTP here have no address, and so no quota of their own.
 LIMITS_OF_TEN: dict[str, dict[str, Any]] = {
     "per_principal": {"per_principal": 10, "total": 10},

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -142,6 +144,27 @@ def functions_with_options() -> dict[str, Any]:
 def test_signature_of_each_public_function_lists_its_options(name: str) -> None:
     parameters = inspect.signature(functions_with_options()[name]).parameters.values()
     assert all(parameter.kind is not parameter.VAR_KEYWORD for parameter in parameters)
+
+
+@pytest.mark.parametrize("name", functions_with_options())
+def test_each_option_may_be_left_out(name: str) -> None:
+    """A type checker refuses a call without a required key, though the function needs none."""
+    function = inspect.unwrap(functions_with_options()[name])
+    [options] = [
+        kind
+        for each in function.__annotations__.values()
+        for kind in re.findall(r"Unpack\[(?:\w+\.)*(\w+)\]", str(each))
+    ]
+    assert not options_called(options).__required_keys__
+
+
+def options_called(name: str) -> Any:
+    """Return the `TypedDict` of a name, which some function's module imports for type checkers."""
+    return next(
+        found
+        for module in list(sys.modules.values())
+        if module.__name__.startswith("mcp_") and (found := vars(module).get(name)) is not None
+    )
 
 
 def test_check_keywords_known_options_pass() -> None:

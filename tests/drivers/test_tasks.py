@@ -62,6 +62,22 @@ def make_server(**options: Any) -> Server:
         answer = await context.elicit("Who?", FORM)
         return f"{answer.action} {getattr(answer, 'data', None)}"
 
+    @server.tool(task="required")
+    async def ask_twice(context: Context) -> str:
+        """Ask for a name, and a second later, before the answer, for another one."""
+        names = ["", ""]
+
+        async def ask_for(index: int) -> None:
+            answer = await context.elicit(f"Who is number {index}?", FORM)
+            assert answer.action == "accept"
+            names[index] = answer.data["name"]
+
+        async with either.open_nursery() as nursery:
+            nursery.start_soon(ask_for, 0)
+            await either.sleep(1)
+            nursery.start_soon(ask_for, 1)
+        return " and ".join(names)
+
     @server.tool(task="optional")
     async def fail(how: str) -> str:
         """Fail."""
@@ -205,6 +221,19 @@ async def test_task_question_in_2025_11_25_comes_with_result() -> None:
         assert result["content"][0]["text"] == "decline None"
 
 
+async def test_later_question_of_task_is_asked_while_an_earlier_one_is_open() -> None:
+    async with conversation(D) as peer:
+        task_id = await start(peer, "ask_twice")
+        fetch = await peer.request("tasks/result", {"taskId": task_id})
+        questions = [await peer.expect("elicitation/create") for _ in range(2)]
+        texts = [each["params"]["message"] for each in questions]
+        assert texts == ["Who is number 0?", "Who is number 1?"]
+        for name, question in zip(("Bo", "Ada"), reversed(questions), strict=True):
+            await peer.answer(question, {"action": "accept", "content": {"name": name}})
+        result = await peer.expect_result(fetch)
+        assert result["content"][0]["text"] == "Ada and Bo"
+
+
 async def test_task_question_of_cancelled_fetch_is_asked_again() -> None:
     async with conversation(D) as peer:
         task_id = await start(peer, "ask")
@@ -220,9 +249,9 @@ async def test_task_question_of_cancelled_fetch_is_asked_again() -> None:
 
 
 async def test_task_question_is_asked_again_soon_after_its_client_has_stopped_reading(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """No event says so: the other `tasks/result` looks every five seconds."""
+    """No event says so: the other `tasks/result` looks every five seconds. That is no error."""
     async with conversation(D) as peer:
         task_id = await start(peer, "ask")
         await peer.request("tasks/result", {"taskId": task_id})
@@ -234,6 +263,7 @@ async def test_task_question_is_asked_again_soon_after_its_client_has_stopped_re
         methods = {(await peer.receive())["method"] for _ in range(2)}
         assert methods == {"elicitation/create", "notifications/cancelled"}
         assert either.current_time() - stopped < 5.1
+    assert not caplog.records
 
 
 @pytest.mark.parametrize(

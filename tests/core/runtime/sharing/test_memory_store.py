@@ -123,6 +123,15 @@ async def _drops_elicitations(self: Any, worker: int, message: ChangesPublished)
     return await MemoryStore.publish(self, worker, replace(message, elicitations=()))
 
 
+async def _has_a_gap_after_a_cancelled_read(self: Any, position: Position) -> WorkerBatch:
+    try:
+        batch = await MemoryStore.read(self, position)
+    except (trio.Cancelled, asyncio.CancelledError):
+        self.was_cancelled = True
+        raise
+    return WorkerBatch(batch.position, [None]) if hasattr(self, "was_cancelled") else batch
+
+
 @asynccontextmanager
 async def _waits_to_open(self: Any, runtime: Any) -> AsyncIterator[None]:
     await either.sleep_forever()
@@ -144,6 +153,7 @@ async def _waits_to_open(self: Any, runtime: Any) -> AsyncIterator[None]:
         ("alive", _lives_on, "alive"),
         ("heartbeat", _never_beats, "heartbeat returns"),
         ("publish", _repeats_position, "isn't after"),
+        ("read", _has_a_gap_after_a_cancelled_read, r"published: .*u:cancelled.*read: \[None\]"),
         ("opened", _waits_to_open, "enter"),
     ],
 )

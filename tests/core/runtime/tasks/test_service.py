@@ -82,6 +82,31 @@ def test_tasks_of_an_ended_owner_that_cannot_be_removed_are_given_up() -> None:
     run(main)
 
 
+def test_other_tasks_run_while_many_expired_records_are_removed() -> None:
+    """A store that never waits must not hold up the event loop until the last one is gone."""
+
+    async def main(service: Any) -> None:
+        async def remove_expired(now: float, size: int) -> list[Any]:
+            steps.append("removed")
+            count = size if steps.count("removed") < 3 else 0
+            return [new_record(str(number)).key for number in range(count)]
+
+        async def run_beside() -> None:
+            while True:
+                steps.append("other")
+                await trio.lowlevel.checkpoint()
+
+        steps: list[str] = []
+        service._store.remove_expired = remove_expired
+        service._store.immediate = False
+        service.runtime.start_soon(run_beside)
+        assert await service.remove_expired()
+        without_repeats = [step for step, before in pairwise(["", *steps][::-1]) if step != before]
+        assert without_repeats == ["removed", "other"] * 2 + ["removed"]
+
+    run(main)
+
+
 def test_records_to_remove_are_remembered_up_to_a_thousand() -> None:
     """A store that fails for long must not fill the memory. The others stay until they expire."""
 

@@ -23,6 +23,7 @@ from tests.core.trace.judge.conversations import (
     raw_client,
     result,
 )
+from tests.core.trace.judge.rules.http import SENT_E, SERVED_BEFORE, ended, got
 from tests.core.trace.judge.rules.messages import META_E
 from tests.core.trace.judge.rules.test_rules import CASES
 
@@ -55,6 +56,8 @@ def with_token(id: int, token: str) -> Sent:
         ("2025-11-25", [BEGIN, BEGUN, INITIALIZED, with_token(1, "a"), LOST, with_token(2, "a")]),
         ("2025-11-25", [BEGIN, BEGUN, INITIALIZED, C(ask(1, "logging/setLevel", level="error")),
                S(result(1)), LOST, S(notify("notifications/message", level="info", data=1))]),
+        # The response's body
+        ("2026-07-28", [*SERVED_BEFORE, SENT_E, got(1, 200), LOST, ended(1)]),
         # The acknowledgement
         ("2026-07-28", [LISTEN, LOST,
                         S(notify("notifications/tools/list_changed", _meta=SUBSCRIPTION))]),

@@ -169,6 +169,34 @@ def test_other_values_count(old: Any, new: Any, pointer: str) -> None:
     assert [each[0] for each in outcome(old, new)] == ["/result" + pointer]
 
 
+def test_redacted_id_of_a_request_hides_none_of_its_arguments() -> None:
+    old, new = ([C(call("‹redacted 5›", x=x)), S(text("‹redacted 5›", "A"))] for x in ("a", "b"))
+    assert diff(old, old).count == 0
+    assert [kind for kind, _ in kinds(diff(old, new))] == ["added", "missing"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_same"),
+    [
+        ({"uri": "https://a/?key=‹redacted 5›"}, {"uri": "https://a/?key=‹redacted 8›"}, True),
+        ({"uri": "a:‹redacted 5›", "n": 1}, {"uri": "a:‹redacted 8›", "n": 2}, False),
+        ({"uri": "a:b", "cursor": "x"}, {"uri": "a:b", "cursor": "y"}, True),
+        ({"taskId": "x"}, {"taskId": "y"}, True),
+        ({"taskId": "x", "n": 1}, {"taskId": "y", "n": 2}, False),
+        ({"other": "x"}, {"other": "y"}, False),
+        (["x"], ["x"], True),
+        (["x"], ["y"], False),
+    ],
+)
+def test_requests_are_the_same_if_only_made_up_and_redacted_values_differ(
+    old: Any, new: Any, is_same: bool
+) -> None:
+    first, second = ([C({**ask(1, "m"), "params": params}), S(result(1))] for params in (old, new))
+    assert [kind for kind, _ in kinds(diff(first, second))] == (
+        [] if is_same else ["added", "missing"]
+    )
+
+
 def test_entries_are_compared_by_name() -> None:
     old = {"tools": [{"name": "b", "x": 1}]}
     new = {"tools": [{"name": "a"}, {"name": "b", "x": 2}]}
