@@ -26,6 +26,7 @@ from tests.harness.wire.asgi import (
     Neutral,
     serve_app,
 )
+from tests.harness.wire.router import POST
 from tests.harness.world.loop import run
 
 
@@ -90,6 +91,28 @@ def test_asgi_lifespan_cancelled_again_still_ends_everything(
             await neutral.until(lambda: not driver.tasks)
             assert neutral.log == ["cancelled"]
             assert driver.router.next_deadline() is None
+
+    run(main())
+
+
+def test_asgi_application_has_no_timer_after_its_lifespan() -> None:
+    """A request whose body doesn't come still has a deadline then."""
+
+    async def main() -> None:
+        app = asgi(Neutral().server)
+        async with anyio.create_task_group() as group:
+            host = Host(app, group)
+            living = host.call(type="lifespan", state={})
+            living.deliver({"type": "lifespan.startup"})
+            await living.until(lambda: living.sent)
+            driver = app._driver
+            host.begin("POST", POST, None)
+            await asyncio.sleep(0.1)
+            living.deliver({"type": "lifespan.shutdown"})
+            await living.end()
+            assert driver.router.next_deadline() is not None
+            assert driver._timer.cancelled()
+            group.cancel_scope.cancel()
 
     run(main())
 

@@ -21,6 +21,7 @@ from mcp_asyncio_shim._runtime import LoopRuntime
 from mcp_asyncio_shim._tasks import AsyncioTaskRuntime
 from mcp_core.runtime import Job
 from tests.harness.world.virtual_time import run
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -344,6 +345,30 @@ def test_task_runtime_keeps_threads_for_its_store() -> None:
         name = await runtime.in_store_thread(lambda: threading.current_thread().name)
         assert name.startswith("mcp-tasks")
         await runtime.aclose()
+
+    run(main())
+
+
+def test_task_runtime_leaves_a_thread_of_its_store_that_hangs() -> None:
+    """Nothing waits for it at the end, and it ends after its last job."""
+    entered, go_on = threading.Event(), threading.Event()
+    threads: list[threading.Thread] = []
+
+    def hang() -> None:
+        threads.append(threading.current_thread())
+        entered.set()
+        go_on.wait(PATIENCE)
+
+    async def main() -> None:
+        runtime = AsyncioTaskRuntime()
+        hanging = runtime.in_store_thread(hang)
+        await asyncio.to_thread(entered.wait, PATIENCE)
+        await runtime.aclose()
+        assert threads[0].is_alive()
+        go_on.set()
+        await hanging
+        await asyncio.to_thread(threads[0].join, PATIENCE)
+        assert not threads[0].is_alive()
 
     run(main())
 
