@@ -33,9 +33,18 @@ async def fill_in(context, params):
     return t.ElicitResult(action="decline")
 
 
-async def sample(context, params):
+def has_tools(params):
+    """The SDK does not check it."""
     if any(getattr(params, name, None) for name in ("tools", "tool_choice", "toolChoice")):
-        return t.ErrorData(code=-32602, message="tools were not declared")  # the SDK does not check
+        return True
+    contents = [each.content for each in params.messages]
+    blocks = [block for each in contents for block in (each if isinstance(each, list) else [each])]
+    return any(block.type.startswith("tool_") for block in blocks)
+
+
+async def sample(context, params):
+    if has_tools(params):
+        return t.ErrorData(code=-32602, message="tools were not declared")
     content = t.TextContent(type="text", text="yes")
     return t.CreateMessageResult(role="assistant", content=content, model="none")
 

@@ -16,7 +16,10 @@ const isUrl = words[0].includes("://");
 
 const fillIn = () => ({ action: "decline" });
 const sample = ({ params }) => {
-  if (params.tools || params.toolChoice) throw new Error("tools were not declared"); // the SDK does not check
+  const blocks = params.messages.flatMap(({ content }) => content); // the SDK does not check them
+  if (params.tools || params.toolChoice || blocks.some(({ type }) => type.startsWith("tool_"))) {
+    throw Object.assign(new Error("tools were not declared"), { code: -32602 });
+  }
   return { role: "assistant", model: "none", content: { type: "text", text: "yes" } };
 };
 const listRoots = () => ({ roots: [{ uri: "file:///srv/fuzz" }] });
