@@ -228,6 +228,43 @@ async def test_request_with_task_ttl_that_is_refused_raises() -> None:
     assert "not now" in str(result.content)
 
 
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ({"action": "maybe"}, "the answer to elicitation/create is invalid: "),
+        ({"action": "accept", "content": {"name": 5}}, "the answer to elicitation/create does not"),
+        ({"action": "decline"}, "decline"),
+    ],
+)
+async def test_response_of_a_clients_task_is_checked_as_any_other(answer: Any, text: str) -> None:
+    """A wrong one is an error that the handler can catch."""
+    server = Server("asks")
+
+    @server.tool
+    async def ask(context: Context) -> str:
+        """Ask the user."""
+        try:
+            return (await context.elicit("Who?", FORM, task_ttl=60)).action
+        except McpError as exc:
+            return str(exc)
+
+    client_end, server_end = either.memory_pair()
+    async with either.open_nursery() as nursery:
+        nursery.start_soon(either.serve_stream, server, server_end)
+        peer = Wire(client_end, D)
+        runs = {"requests": {"elicitation": {"create": {}}}}
+        await peer.open_as_client(capabilities={"elicitation": {}, "tasks": runs})
+        call = await peer.request("tools/call", {"name": "ask", "arguments": {}})
+        now = "2026-11-23T00:00:00Z"
+        state = {"taskId": "T", "status": "completed", "ttl": None}
+        state |= {"createdAt": now, "lastUpdatedAt": now}
+        await peer.answer(await peer.expect("elicitation/create"), {"task": state})
+        await peer.answer(await peer.expect("tasks/result"), answer)
+        (content,) = (await peer.expect_result(call))["content"]
+        assert content["text"].startswith(text)
+        await peer.aclose()
+
+
 async def test_request_with_task_ttl_given_up_cancels_the_task() -> None:
     """The handler stops waiting after three seconds; the client's dialog must not stay open."""
     server = Server("asks")

@@ -312,6 +312,30 @@ async def test_http_client_invalid_http_fails_its_call(
         await client.call_tool("t")
 
 
+async def test_http_client_bytes_after_a_response_are_not_the_next_response(
+    monkeypatch: MonkeyPatch,
+) -> None:
+    """They come with it, before the next request: the two sides are out of step."""
+
+    async def twice(request: Request) -> None:
+        number = request.message["id"]
+        messages = [
+            {"jsonrpc": "2.0", "id": id, "result": text(words)}
+            for id, words in ((number, "right"), (number + 1, "smuggled"))
+        ]
+        bodies = [json.dumps(message).encode() for message in messages]
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        await request.connection.stream.send_all(b"".join(head % len(b) + b for b in bodies))
+        await either.sleep_forever()
+
+    server = PlayedHttpServer(E, tools_call=twice)
+    async with connected(server, monkeypatch) as client:
+        assert (await client.call_tool("t")).text == "right"
+        server.answers[CALL] = text("fresh")
+        assert (await client.call_tool("t")).text == "fresh"
+    assert server.opened == 2
+
+
 async def test_http_client_idle_connection_closed_retries_reads_only(
     monkeypatch: MonkeyPatch,
 ) -> None:

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from mcp_asyncio_shim._link import Link as AsyncioLink
 from mcp_core import Limits
@@ -405,6 +406,34 @@ async def test_listening_client_gets_states_set_by_another_worker() -> None:
         assert await store.change(key, record.serial, cancelled)
         state = (await peer.expect("notifications/tasks"))["params"]
         assert (state["status"], state["statusMessage"]) == ("cancelled", "elsewhere")
+
+
+async def test_state_of_one_task_is_sent_though_another_one_has_no_news() -> None:
+    """Another worker has taken over one task and changed the other one, and both come at once."""
+    steps = Steps()
+    limits = TaskLimits()
+    client_end, server_end = either.memory_pair()
+    async with either.open_server(steps.server) as served, either.open_nursery() as nursery:
+        nursery.start_soon(either.serve_conversation, served, server_end)
+        peer = Plain(client_end, E)
+        declare(peer)
+        ids = [await create(peer, "work") for _ in range(2)]
+        await listen(peer, *ids)
+        for _ in ids:
+            assert (await peer.expect("notifications/tasks"))["params"]["status"] == "working"
+        assert isinstance(served.tasks, TaskService)
+        records = served.tasks.records
+        taken, changed = [await records.get(TaskKey("", task_id)) for task_id in ids]
+        assert taken is not None
+        assert changed is not None
+        taken = replace(taken, serial=taken.serial + 1, worker="elsewhere")
+        changed = transition(changed, Cancel("elsewhere"), time.time(), limits)
+        for each in taken, changed:
+            records.changed(each.key, each)
+        state = (await peer.expect("notifications/tasks"))["params"]
+        assert (state["taskId"], state["status"]) == (changed.id, "cancelled")
+        await peer.expect_silence()
+        await peer.aclose()
 
 
 async def test_task_cancelled_by_another_worker_stops_its_handler() -> None:

@@ -570,6 +570,25 @@ async def test_task_ends_with_the_server() -> None:
     assert ended == ["cancelled"]
 
 
+async def test_server_in_this_process_ends_without_waiting_for_its_tasks() -> None:
+    """A durable store would give them the server's grace, but here no process ends."""
+
+    class Durable(MemoryTaskStore):
+        durable = True
+
+    server = Server("lab", tasks=Tasks(store=Durable()))
+
+    @server.tool(task="optional")
+    async def wait() -> None:
+        """Wait."""
+        await either.sleep_forever()
+
+    async with either.connect(server, versions=[E], tasks=True) as client:
+        await client.start_tool("wait")
+        ended = either.current_time()
+    assert either.current_time() - ended < 0.5
+
+
 async def test_wait_of_the_runtime_of_tasks_returns_whether_the_event_is_set() -> None:
     async with either.open_task_runtime() as runtime:
         event = runtime.new_event()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import pytest
 
@@ -97,6 +98,28 @@ def test_check_annotations_priority_in_range_passes(priority: float | None) -> N
     annotations = Annotations(priority=priority)
     assert check_annotations(annotations, "f") is annotations
     assert check_annotations(None, "f") is None
+
+
+@pytest.mark.parametrize(
+    ("audience", "is_valid"),
+    [
+        (None, True),
+        ([], True),
+        (["user"], True),
+        (["user", "assistant"], True),
+        (["bot"], False),
+        (["user", "bot"], False),
+        ("user", False),
+        ("", False),
+    ],
+)
+def test_check_annotations_audience_is_a_list_of_roles(audience: Any, is_valid: bool) -> None:
+    annotations = Annotations(audience=audience)
+    if is_valid:
+        assert check_annotations(annotations, "f") is annotations
+    else:
+        with pytest.raises(DeclarationError, match=r"f: the audience .* is not a list of 'user'"):
+            check_annotations(annotations, "f")
 
 
 @pytest.mark.parametrize("priority", [2.0, -0.1, 1.0001, float("nan")])

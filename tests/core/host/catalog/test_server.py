@@ -72,8 +72,9 @@ def full(**options: Any) -> ServerCatalog:
 # -- Lists -----------------------------------------------------------------------------------------
 
 
-def test_catalog_at_first_is_empty() -> None:
-    catalog = ServerCatalog("a")
+@pytest.mark.parametrize("needs_pins", [True, False])
+def test_catalog_at_first_is_empty(needs_pins: bool) -> None:
+    catalog = ServerCatalog("a", needs_pins=needs_pins)
     assert repr(catalog) == "<ServerCatalog of 'a': empty>"
     assert catalog.server == "a"
     for _, _, member in LISTS:

@@ -151,6 +151,16 @@ def test_import_finds_literal_secrets_of_headers() -> None:
     }
 
 
+def test_import_with_some_secrets_replaced_keeps_the_others() -> None:
+    headers = {"Authorization": "Bearer abc", "X-Api-Key": "abc"}
+    server = import_one("vscode", {"url": "https://h/", "headers": headers, "type": "http"})
+    login, key = server.secrets
+    replaced = server.replace_secrets([login])
+    assert replaced.secrets == (key,)
+    assert replaced.members["headers"] == {**headers, "Authorization": login.reference}
+    assert replaced.replace_secrets([key]).secrets == ()
+
+
 def test_import_of_different_secrets_of_one_name_gives_different_variables() -> None:
     """Otherwise one server would get the secret of another."""
     names = {"a": "1", "b": "1", "c-c": "2", "c.c": "3"}
