@@ -179,11 +179,13 @@ class _AsgiDriver(ConnectionDriver):
         self.pump()
 
     def output_sent(self, exchange: http.Exchange) -> None:
-        """Let handlers that wait for capacity continue: the server has accepted the output."""
+        """Close what a retired conversation leaves.
+
+        Handlers that wait for capacity went on at the `pump` after the output was taken.
+        """
         conversation = exchange.conversation
         if conversation is not None and conversation.retired and conversation.service is not None:
             conversation.service.close()  # a retired connection has no `ConnectionClosed`
-        self.pump()
 
     @asynccontextmanager
     async def interruptible(self) -> AsyncIterator[Callable[[], object]]:

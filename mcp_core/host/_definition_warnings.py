@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from mcp_core._text import escape_text, hidden_characters, shorten_text
+from mcp_core._text import escape_text, hidden_characters
 
 from ._names import QualifiedName, merged_name
 from ._pins import Definition
@@ -232,7 +232,7 @@ def find_warnings(
         found += _hidden_warnings(path, text)
         if tools is not None and path != "name":
             found += (
-                DefinitionWarning("mention", _shown(path), f"names {other}")
+                DefinitionWarning("mention", path, f"names {other}")
                 for other in tools.find_mentions(server, text)
             )
         if len(found) >= _MAX_WARNINGS:
@@ -241,15 +241,14 @@ def find_warnings(
 
 
 def _texts(members: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield all texts of a definition, and the names of members, with their paths."""
+    """Yield all texts of a definition, and the names of members, with their paths as shown."""
     pending: list[tuple[str, Any]] = [("", members)]
     while pending:
         path, value = pending.pop()
         if isinstance(value, str):
             yield path, value
         elif isinstance(value, dict):
-            # Cut: deep nesting makes long paths.
-            inner = [(f"{path}.{name}"[-2 * _MAX_PATH :].lstrip("."), name) for name in value]
+            inner = [(_shown(f"{path}.{name}" if path else name), name) for name in value]
             yield from ((where, name) for where, name in inner if path)
             pending += ((where, value[name]) for where, name in reversed(inner))
         elif isinstance(value, list):
@@ -273,7 +272,7 @@ def _hidden_warnings(path: str, text: str) -> Iterator[DefinitionWarning]:
         count = "a character" if len(characters) == 1 else f"{len(characters)} characters, such as"
         what = _EXPLANATIONS[kind]
         yield DefinitionWarning(
-            kind, _shown(path), f"has {count} {first}{f' ({name})' if name else ''} {what}"
+            kind, path, f"has {count} {first}{f' ({name})' if name else ''} {what}"
         )
 
 
@@ -294,4 +293,6 @@ def _kind_of(character: str) -> WarningKind:
 
 
 def _shown(path: str) -> str:
-    return shorten_text(escape_text(path), _MAX_PATH)
+    """Return a path for a terminal, cut at its end: deep nesting makes long paths."""
+    shown = escape_text(path)
+    return shown if len(shown) <= _MAX_PATH else f"{shown[:_MAX_PATH]}…"

@@ -42,7 +42,7 @@ class AsgiRuntime(Protocol):
         """Process the router's events. Call it after every call into the router; never waits."""
 
     def output_sent(self, exchange: Exchange) -> None:
-        """Let handlers that wait for space in the output continue, then pump.
+        """Let handlers that wait for space in the output continue, unless `pump` did.
 
         Call it when the server has accepted the output of `exchange`, or never will.
         """

@@ -252,7 +252,7 @@ async def test_response_of_a_clients_task_is_checked_as_any_other(answer: Any, t
     async with either.open_nursery() as nursery:
         nursery.start_soon(either.serve_stream, server, server_end)
         peer = Wire(client_end, D)
-        runs = {"requests": {"elicitation": {"create": {}}}}
+        runs: Any = {"requests": {"elicitation": {"create": {}}}}
         await peer.open_as_client(capabilities={"elicitation": {}, "tasks": runs})
         call = await peer.request("tools/call", {"name": "ask", "arguments": {}})
         now = "2026-11-23T00:00:00Z"

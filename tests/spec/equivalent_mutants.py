@@ -156,6 +156,12 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "each request's head sets it again, and nothing reads it before the first one",
     ),
     Equivalent(
+        "mcp_core/auth/client/_authorizer.py::AuthAttempt.__init__",
+        "self._has_new_nonce = False",
+        "self._has_new_nonce = True",
+        "`received` sets it together with the challenge, and without a challenge nothing reads it",
+    ),
+    Equivalent(
         "mcp_trio/_connect.py::_connect_child",
         f"try:\n    ...\nexcept ConnectFailed as exc:\n{_AFTER_FAILED_START}",
         f"try:\n    ...\nexcept Exception as exc:\n{_AFTER_FAILED_START}",

@@ -48,6 +48,12 @@ def test_members_that_change_without_meaning_are_left_out() -> None:
     assert "_meta" not in offers.lists["tools"][0]
 
 
+def test_capabilities_are_named_down_to_the_fifth_level() -> None:
+    """An experimental one may be as deep as its author likes: a contract stays short."""
+    offers = offers_of_lists({}, capabilities={"a": {"b": {"c": {"d": {"e": {"f": {}}}}}}})
+    assert offers.capabilities == ("a", "a.b", "a.b.c", "a.b.c.d", "a.b.c.d.e")
+
+
 def test_file_is_the_same_for_any_order() -> None:
     one = offers_of_lists({"tools": [tool("a", title="x", description="y"), tool("b")]})
     other = offers_of_lists({"tools": [tool("b"), tool("a", description="y", title="x")]})

@@ -147,6 +147,26 @@ def test_warnings_are_at_most_twenty_and_fit_a_terminal() -> None:
         assert len(warning.path) < 200
 
 
+@pytest.mark.parametrize(
+    ("depth", "name_size", "path"),
+    [
+        (1, 97, "inputSchema.properties." + "n" * 97),
+        (1, 98, "inputSchema.properties." + "n" * 97 + "…"),
+        (1, 5_000, "inputSchema.properties." + "n" * 97 + "…"),
+        (2, 5, "inputSchema.properties.nnnnn.properties.nnnnn"),
+        (60, 5, ("inputSchema" + ".properties.nnnnn" * 60)[:120] + "…"),
+    ],
+)
+def test_warning_about_a_deep_place_shows_where_its_path_begins(
+    depth: int, name_size: int, path: str
+) -> None:
+    """A user finds the place from the top, and sees that something is left out."""
+    schema: Any = "\u202e"
+    for _ in range(depth):
+        schema = {"properties": {"n" * name_size: schema}}
+    assert kinds(tool(**schema)) == [("bidirectional", path)]
+
+
 def test_warnings_do_not_depend_on_order() -> None:
     names = [QualifiedName(f"s{n}", "create_issue") for n in range(9)]
     expected = find_warnings(tool("create_issue"), "evil", ToolNames(names))

@@ -70,7 +70,6 @@ class ServedRequest:
 
     def output_sent(self, exchange: Exchange) -> None:
         self.taken_count += 1
-        self.pump()
 
     async def authorize(self, exchange: Exchange) -> None:
         await Wait("judged")
