@@ -22,7 +22,6 @@ from mcp_core import ALL, DIALECTS, AuthRequired, ConnectFailed
 from mcp_trio._files import write_output
 from mcp_trio.cli._arguments import parse_object
 from mcp_trio.cli._errors import (
-    INTERRUPTED,
     MISUSE,
     NO_CONNECTION,
     CliError,
@@ -589,7 +588,7 @@ async def _bench(targets: Sequence[BenchTarget], options: BenchOptions) -> int:
                     run.on_turn = partial(display.update, run)
                     await _measure(run, options)
         if run is None:
-            return stop.exit_code or INTERRUPTED
+            return stop.exit_code
         return _finish(targets, options, run, loads, stop)
 
 

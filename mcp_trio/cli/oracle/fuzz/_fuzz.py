@@ -21,7 +21,6 @@ import trio
 from mcp_core import ConnectFailed, escape_text
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.cli._errors import (
-    INTERRUPTED,
     MISUSE,
     NO_CONNECTION,
     NOTHING_JUDGED,
@@ -279,7 +278,7 @@ async def _run_campaign(
             with nullcontext() if checks is None else redirect_stdout(sys.stderr):
                 await run_shown(campaign, display, options.output)
     if campaign is None:
-        return stop.exit_code or INTERRUPTED
+        return stop.exit_code
     return finish(options, campaign, offers, stdout, stderr, stop)
 
 

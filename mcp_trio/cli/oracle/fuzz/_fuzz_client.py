@@ -15,7 +15,7 @@ import trio
 from mcp_core import ConnectFailed
 from mcp_core.adapters import read_recording
 from mcp_core.drivers import launch_secrets
-from mcp_trio.cli._errors import INTERRUPTED, CliError
+from mcp_trio.cli._errors import CliError
 from mcp_trio.cli._parser import new_parser
 from mcp_trio.cli._screen import Screen
 from mcp_trio.cli._target import read_environment
@@ -155,5 +155,5 @@ async def _run_campaign(
             )
             await run_shown(campaign, display, options.output)
     if campaign is None:
-        return stop.exit_code or INTERRUPTED
+        return stop.exit_code
     return finish(options, campaign, offers, stdout, stderr, stop)

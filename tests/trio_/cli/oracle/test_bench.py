@@ -354,6 +354,22 @@ def test_signal_before_anything_was_measured_says_so(bench: FakeBench) -> None:
     assert "mcp-trio: nothing was measured" in found.err
 
 
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signal_before_the_connection_is_an_orderly_stop(
+    number: signal.Signals, status: int, bench: FakeBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @asynccontextmanager
+    async def connect(target: BenchTarget, options: BenchOptions) -> AsyncIterator[FakeLoad]:
+        os.kill(os.getpid(), number)
+        await trio.Event().wait()
+        yield FakeLoad()
+
+    monkeypatch.setattr(_bench, "_open", connect)
+    found = bench("--", "python", "a.py")
+    assert (found.status, found.out) == (status, "")
+    assert "Traceback" not in found.err
+
+
 @pytest.mark.parametrize(("load", "is_noted"), [(1000.0, True), (0.0, False)])
 def test_machine_that_is_busy_before_the_run_is_noted(
     load: float, is_noted: bool, bench: FakeBench, monkeypatch: pytest.MonkeyPatch

@@ -19,9 +19,11 @@ from mcp_trio.cli.oracle.fuzz import _fuzz
 from mcp_trio.cli.oracle.fuzz._display import _progress_text
 from mcp_trio.cli.oracle.fuzz._options import FuzzOptions
 from mcp_trio.cli.oracle.fuzz._run import begin_junit, status_of
+from mcp_trio.oracle.fuzz import _probe
 from mcp_trio.oracle.fuzz._echo import Echo
 from mcp_trio.oracle.fuzz._probe import Offers
 from mcp_trio.oracle.fuzz.campaign import _campaign
+from mcp_trio.oracle.fuzz.client import _source
 from mcp_trio.oracle.fuzz.draw._cases import CaseSource
 from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 from tests.trio_.oracle.fuzz.memory_target import (
@@ -669,6 +671,28 @@ def test_interrupt_at_any_start_writes_what_was_found(fuzz: Fuzz, start: int) ->
     fuzz.target = MemoryTarget(TWICE)
     assert fuzz().status == 1
     assert fuzz.rows == ["RPC-7"]
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("options", [(), ("--client",)], ids=["server", "client"])
+def test_signal_before_the_first_case_is_the_exit_status(
+    options: tuple[str, ...],
+    number: signal.Signals,
+    status: int,
+    fuzz: Fuzz,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def wait(*_: Any) -> None:
+        signal.raise_signal(number)
+        await trio.sleep_forever()
+
+    monkeypatch.setattr(_source, "probe_client", wait)
+    monkeypatch.setattr(_probe, "probe", wait)
+    words = (*options, "--output", str(fuzz.folder / "found"), "--", "program", "{server}")
+    assert main(["fuzz", *words]) == status
+    found = capsys.readouterr()
+    assert (found.out, "Traceback" in found.err) == ("", False)
 
 
 # -- Secrets ---------------------------------------------------------------------------------------
