@@ -30,7 +30,9 @@ class Handshake(NamedTuple):
     capabilities: Mapping[str, Any]
 
 
-async def negotiate(ask: Ask, era: str | None, timeout: float, *, beside: bool) -> Handshake:
+async def negotiate(
+    ask: Ask, era: str | None, timeout: float, *, beside: bool = False
+) -> Handshake:
     """Return the revision that the target speaks, after `server/discover` or `initialize`.
 
     After `initialize` the caller sends `notifications/initialized`.

@@ -314,7 +314,7 @@ class HttpLoad(NurseryLoad):
     async def _negotiate(self, connection: HttpConnection, era: str | None) -> None:
         try:
             await connection.connect()
-            found = await negotiate(self._asker(connection), era, self._timeout, beside=False)
+            found = await negotiate(self._asker(connection), era, self._timeout)
         except (_Broken, ValueError, TooLarge) as exc:
             raise ConnectFailed(f"{self._url.text}: {_explain(exc)}") from exc
         self._dialect = found.dialect
@@ -423,7 +423,7 @@ class HttpLoad(NurseryLoad):
             return
         try:
             version = self._dialect.version
-            found = await negotiate(self._asker(connection), version, self._timeout, beside=False)
+            found = await negotiate(self._asker(connection), version, self._timeout)
             await self._begin(connection, found)
         except (_Broken, ValueError, TooLarge, trio.TooSlowError) as exc:
             raise ConnectFailed(f"{self._url.text}: {_explain(exc)}") from exc

@@ -120,7 +120,7 @@ async def test_server_that_does_not_speak_the_revision_is_an_error(
     era: str | None, responses: Any, problem: str, autojump_clock: Any
 ) -> None:
     with pytest.raises(ConnectFailed) as caught:
-        await negotiate(DecidedServer(**responses).ask, era, 30.0, beside=False)
+        await negotiate(DecidedServer(**responses).ask, era, 30.0)
     assert problem in str(caught.value)
 
 
@@ -190,7 +190,7 @@ async def test_silent_server_is_an_error_after_the_timeout_of_each_request(
 
 async def test_capabilities_and_name_that_are_no_objects_are_empty(autojump_clock: Any) -> None:
     odd = discovered(E, capabilities=[], _meta=7)
-    handshake = await negotiate(DecidedServer(discover=odd).ask, E, 1.0, beside=False)
+    handshake = await negotiate(DecidedServer(discover=odd).ask, E, 1.0)
     assert (handshake.server, handshake.capabilities) == ("", {})
 
 

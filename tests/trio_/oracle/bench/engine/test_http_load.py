@@ -288,6 +288,21 @@ async def test_handshake_with_another_revision_fails(
             pass
 
 
+async def test_server_slow_to_discover_is_asked_to_initialize(autojump_clock: Any) -> None:
+    """It runs already, so it isn't waited for as long as a program that starts."""
+    seconds = {"server/discover": 6.0, "initialize": 2.0}
+
+    async def handle(request: HttpRequest) -> None:
+        await trio.sleep(seconds.get(request.message.get("method", ""), 0.0))
+        if "id" in request.message:
+            await request.respond(result(request.message))
+        else:
+            await request.respond(status=202)
+
+    async with http_load(handle, era=None, handles_all=True, timeout=10) as (load, _):
+        assert load.revision == D
+
+
 async def test_handshake_without_response_fails_in_time(autojump_clock: Any) -> None:
     began = trio.current_time()
     with pytest.raises(ConnectFailed, match="did not respond to initialize within 10 s"):
