@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import zlib
 from typing import Final
 
 from ._attack import Attack, find
@@ -47,7 +48,8 @@ def attack(id):
     head = b'"jsonrpc":"2.0","id":%d' % id
     long = b'"result":{"content":[{"type":"text","text":"' + b"x" * 300_000
     if plan == "message":
-        write(payload + b"\n")
+        import zlib
+        write(zlib.decompress(payload) + b"\n")
     elif plan == "silent":
         return
     elif plan == "exits":
@@ -208,7 +210,6 @@ _BY_NAME: Final = {name: Attack(name, does, expects) for name, does, expects in 
         _FAIL,
     )
     for each in MESSAGE_ATTACKS
-    if each.name not in ("deep-params", "many-members", "batch-bomb", "hash-flood")  # too long
 }
 # Attacks of a server on the client that started it, for `hostile_command`.
 CHILD_ATTACKS: Final = tuple(_BY_NAME.values())
@@ -232,6 +233,6 @@ def hostile_command(attack: Attack | str) -> list[str]:
     plan, payload = name, b""
     if name.startswith("line-"):
         plan = "message"
-        # A list of arguments has a limit too.
-        payload = hostile_message(name.removeprefix("line-"))[:30_000].replace(b"\n", b" ")
+        # An argument has at most 128 KiB.
+        payload = zlib.compress(hostile_message(name.removeprefix("line-")))
     return [sys.executable, "-I", "-S", "-c", _SCRIPT, plan, payload.hex()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import zlib
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -167,6 +168,17 @@ def test_attacks_have_names_with_sentences(table: tuple[hostile.Attack, ...]) ->
         assert str(attack) == attack.name
         assert attack.does.endswith(".")
         assert attack.expects.endswith(".")
+
+
+def test_each_message_can_be_the_line_of_a_child_in_full() -> None:
+    lines = [each for each in hostile.CHILD_ATTACKS if each.name.startswith("line-")]
+    assert [each.name for each in lines] == [f"line-{each}" for each in hostile.MESSAGE_ATTACKS]
+    for line, message in zip(lines, hostile.MESSAGE_ATTACKS, strict=True):
+        payload = hostile.hostile_command(line)[-1]
+        assert len(payload) < 128 * 1024  # the longest argument on Linux
+        data = hostile.hostile_message(message)
+        assert zlib.decompress(bytes.fromhex(payload)) == data
+        assert b"\n" not in data
 
 
 @pytest.mark.parametrize("version", [D, LATEST])
