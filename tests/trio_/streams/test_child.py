@@ -253,6 +253,15 @@ async def test_child_output_is_read_after_its_exit() -> None:
     assert child.returncode == 9
 
 
+@pytest.mark.usefixtures("each_kind_of_pipe")
+async def test_child_stream_closed_after_its_exit_is_at_its_end() -> None:
+    """A read later is no misuse: the reader can't know that the connection was closed."""
+    async with spawn(["echo", "unread"], grace=PATIENT) as child:
+        await until(lambda: child.returncode is not None)
+        await child.aclose()
+        assert await child.stream.receive_some() == b""
+
+
 async def test_child_group_gets_sigterm_once() -> None:
     """A server such as ours would exit at once at a second SIGTERM."""
     source = """

@@ -683,6 +683,8 @@ def test_signal_before_the_first_case_is_the_exit_status(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """The target is still probed: there is nothing to write or to print."""
+
     async def wait(*_: Any) -> None:
         signal.raise_signal(number)
         await trio.sleep_forever()

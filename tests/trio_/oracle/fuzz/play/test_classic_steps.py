@@ -20,6 +20,7 @@ from tests.trio_.oracle.fuzz.memory_target import (
     NEW,
     OLD,
     BatchTarget,
+    MemorySession,
     MemoryTarget,
     answers,
     answers_batches,
@@ -291,6 +292,43 @@ async def test_request_in_parts_arrives_whole_over_http(
     (message,) = (each for each in received if each.get("method") == "tools/list")
     assert message["params"]["_meta"] == {"com.example/cut": "\xe9\u8336\U0001f375"}
     assert not outcome.faults
+
+
+@pytest.mark.parametrize(
+    ("place", "end", "start"),
+    [
+        (0, b"\xc3", b"\xa9"),  # a character of two bytes
+        (1, b"\xf0\x9f", b"\x8d\xb5"),  # one of four
+        (2, rb"\u0", b"069st"),
+        (3, b"{", b'"jsonrpc"'),
+        (4, b"}", b"}"),
+        (6, b"\xc3", b"\xa9"),
+        (-1, b"", b""),
+    ],
+)
+async def test_request_is_cut_within_a_character_an_escape_or_its_text(
+    place: int, end: bytes, start: bytes, monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
+) -> None:
+    """A reader that decodes each part alone fails. The last place is the middle."""
+    parts: list[tuple[bytes, bytes]] = []
+
+    async def send_parts(
+        self: MemorySession, body: bytes, message: Mapping[str, Any], how: str, cut: int
+    ) -> None:
+        parts.append((body[:cut], body[cut:]))
+        await self.send_text(body.decode(), message)
+
+    monkeypatch.setattr(MemorySession, "send_parts", send_parts)
+    case = [("open", OLD, "whole", "all"), ("parts", "body", place)]
+    await play_case(MemoryTarget(same_each_time(answers)), case)
+    [(first, rest)] = parts
+    assert json.loads(first + rest)["method"] == "tools/list"
+    assert first.endswith(end)
+    assert rest.startswith(start)
+    if place == 4:
+        assert rest == b"}"
+    elif place == -1:
+        assert len(rest) - len(first) in (0, 1)
 
 
 def test_chunks_are_read_by_a_parser() -> None:

@@ -203,6 +203,20 @@ async def test_stress_before_the_conversation_does_nothing() -> None:
     assert (session.sent, session.held, session.notes) == ([], [], [])
 
 
+async def test_unread_server_that_ends_gets_no_more_requests(autojump_clock: Any) -> None:
+    """The trace would show requests that were never written."""
+
+    class EndingSession(FakeSession):
+        async def send_data(self, data: bytes) -> None:
+            await super().send_data(data)
+            if len(self.sent) == 3:
+                self.ended = "it does not read its stdin"
+
+    player = FakePlayer(D, "stdio")
+    player.session = EndingSession(D, "stdio")
+    assert len((await player.play(("unread", 100))).sent) == 3
+
+
 async def test_stress_is_noted_in_the_trace() -> None:
     [note] = (await FakePlayer(D, "http").play(("heads", 2))).notes
     assert (note.kind, note.text) == ("note", "stress: heads 2")
