@@ -75,15 +75,18 @@ async def _open_pipes(source: int, sink: int) -> AsyncIterator[Streams]:
         return
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
-    source_file = os.fdopen(source, "rb", 0)
-    read_transport, _ = await loop.connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), source_file
-    )
+    source_file, sink_file = os.fdopen(source, "rb", 0), os.fdopen(sink, "wb", 0)
+    try:
+        read_transport, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), source_file
+        )
+    except BaseException:
+        sink_file.close()
+        raise
     try:
         with closing(read_transport):
             # A StreamWriter needs the flow control of a protocol that has a reader of its own.
             unused = asyncio.StreamReader()
-            sink_file = os.fdopen(sink, "wb", 0)
             write_transport, protocol = await loop.connect_write_pipe(
                 lambda: asyncio.StreamReaderProtocol(unused), sink_file
             )
@@ -183,17 +186,21 @@ async def open_child(
         async with _piped_child(argv, environ, cwd, mark, stderr) as child:
             yield child
         return
-    child_stdin, sink = os.pipe()
-    source, child_stdout = os.pipe()
-    # asyncio closes its own descriptor as soon as the process has ended.
-    duplicate = os.fdopen(os.dup(sink), "wb", 0)
     started: StartedProcess | None = None
     async with AsyncExitStack() as opened:
         # Called after the rest of its stderr was read.
         opened.callback(lambda: _record_exit(record, started))
-        opened.enter_context(duplicate)
+        given = opened.enter_context(ExitStack())  # what to close once the child has it
+        child_stdin, sink = os.pipe()
+        given.callback(os.close, child_stdin)
+        source, child_stdout = os.pipe()
+        given.callback(os.close, child_stdout)
+        # asyncio closes its own descriptor as soon as the process has ended.
+        duplicate = opened.enter_context(os.fdopen(os.dup(sink), "wb", 0))
         streams = await opened.enter_async_context(_open_pipes(source, sink))
         child_stderr = await opened.enter_async_context(_child_stderr(stderr))
+        if child_stderr is not None:
+            given.enter_context(child_stderr)  # or its end would not be seen
         try:
             process = await asyncio.create_subprocess_exec(
                 *argv,
@@ -207,10 +214,7 @@ async def open_child(
         except OSError as exc:
             raise _cannot_start(argv[0], exc, cwd, environ) from exc
         finally:
-            os.close(child_stdin)
-            os.close(child_stdout)
-            if child_stderr is not None:
-                child_stderr.close()  # or its end would not be seen
+            given.close()
         started = StartedProcess(process, mark, streams, stderr, duplicate)
         try:
             yield started

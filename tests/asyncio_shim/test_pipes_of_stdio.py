@@ -608,3 +608,29 @@ def test_pipes_of_a_program_that_cannot_be_started_are_closed(
         assert given["start_new_session"] is True
         assert given["env"]["A"] == "1"
         assert given["stderr"] not in (None, 2)
+
+
+@pytest.mark.parametrize("steps", range(1, 13))
+def test_pipes_of_a_child_whose_start_is_cancelled_are_closed(
+    steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`run` counts the descriptors. The last rows are cancelled while the system starts it."""
+
+    async def take_long(*words: str, **options: Any) -> Any:
+        await asyncio.Event().wait()
+
+    async def start() -> None:
+        async with connect(["nothing"]):
+            raise AssertionError
+
+    async def main() -> None:
+        starting = asyncio.create_task(start())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        starting.cancel()
+        await asyncio.wait({starting})
+        assert starting.cancelled()
+
+    with at_terminal():
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", take_long)
+        run(main())
