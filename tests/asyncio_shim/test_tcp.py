@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from ssl import PROTOCOL_TLS_CLIENT, SSLContext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -26,9 +27,11 @@ class Network:
         self.responses = list(responses)
         self.ends: list[MemoryEnd] = []
         self.asked: list[tuple[Any, ...]] = []
+        self.contexts: list[Any] = []
 
     async def open_connection(self, *address: Any, ssl: Any) -> Any:
         self.asked.append(address)
+        self.contexts.append(ssl)
         if not self.responses:
             await asyncio.Event().wait()
         ours, theirs = asyncio_memory_pair()
@@ -36,10 +39,10 @@ class Network:
         self.ends.append(theirs)
         return ours.reader, ours.writer
 
-    async def error_of(self, url: str) -> tuple[str, float]:
+    async def error_of(self, url: str, **options: Any) -> tuple[str, float]:
         """Return the error of a connection that fails, and when it is raised."""
         with pytest.raises(ConnectFailed) as caught:
-            async with connect(url):
+            async with connect(url, **options):
                 raise AssertionError
         for end in self.ends:
             assert end.transport.peer.is_closing()
@@ -71,6 +74,29 @@ def test_connection_is_given_up_after_ten_seconds(
     )
     assert seconds == pytest.approx(10)
     assert network.asked == [("example.com", 1)] * connections
+
+
+def test_reason_of_the_system_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*address: Any, ssl: Any) -> Any:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    monkeypatch.setattr(asyncio, "open_connection", refuse)
+    text, seconds = run(Network().error_of("http://example.com:1/"))
+    assert text == "cannot connect to example.com:1: [Errno 111] Connection refused"
+    assert seconds == 0
+
+
+@pytest.mark.parametrize("scheme", ["http", "https", "ws", "wss"])
+@pytest.mark.parametrize("is_given", [False, True])
+def test_tls_is_begun_for_the_schemes_that_ask_for_it(
+    scheme: str, is_given: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the given context or, by True, with one that checks the server's certificate."""
+    network = Network()
+    monkeypatch.setattr(asyncio, "open_connection", network.open_connection)
+    context = SSLContext(PROTOCOL_TLS_CLIENT) if is_given else None
+    run(network.error_of(f"{scheme}://example.com:1/", tls=context))
+    assert network.contexts == [(context or True) if scheme in ("https", "wss") else None]
 
 
 @pytest.mark.parametrize(
