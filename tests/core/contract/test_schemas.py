@@ -152,6 +152,8 @@ UNCLEAR: dict[str, tuple[Any, Any]] = {
     ),
     "a count that is none": (obj(a=S), {**obj(a=S), "minProperties": "1"}),
     "members that are none": (obj(a=S), {**obj(a=S), "allOf": {}}),
+    "alternatives that are none": (a(S), a({"anyOf": 5})),
+    "an alternative that refers to nothing": (a(S), a({"anyOf": [{"$ref": "#/$defs/e"}]})),
     "an alternative that only another one accepts": (
         a({"anyOf": [obj("b", b=W), obj(c=W)]}),
         a({"anyOf": [obj("b", b=S), obj(c=W)]}),
@@ -195,6 +197,7 @@ def test_difference_beyond_proof_is_unclear(name: str) -> None:
         (a({**S, "pattern": "x"}), a(S)),
         (a({"anyOf": [S, N]}), a({"type": ["null", "string"], "default": None})),
         (a({"oneOf": [S, W]}), a({"anyOf": [W, S]})),
+        (a(S), a({"anyOf": [True, W]})),
         (a({"allOf": [D], "title": "x"}) | {"$defs": {"d": S}}, a(D) | {"$defs": {"d": S}}),
         (a({"const": 1}), a({"const": 1.0})),
     ],
@@ -224,6 +227,14 @@ def test_finding_has_place_sentence_and_example(
 ) -> None:
     [found], _ = compare_schemas(old, new, Direction(is_input=True))
     assert found == (place, sentence, True, example)
+
+
+@pytest.mark.parametrize("key", ["anyOf", "oneOf"])
+def test_change_in_the_only_alternative_of_a_type_is_named_like_any_other(key: str) -> None:
+    narrower = {**W, "minimum": 1}
+    [found], _ = compare_schemas(a(W), a({key: [narrower, S]}), Direction(is_input=True))
+    [plain], _ = compare_schemas(a(W), a(narrower), Direction(is_input=True))
+    assert found == plain
 
 
 @pytest.mark.parametrize("key", ["anyOf", "oneOf"])

@@ -234,7 +234,21 @@ async def test_tools_that_a_target_lacks_are_counted(
 
 
 def test_called_tools_are_named_once_each() -> None:
-    assert Recorded(recorded([*ANOTHER, *PROMPT])).tools == ("pay", "echo", "order")
+    nameless = [C(ask(8, "tools/call", name=5)), S(error(8))]
+    found = Recorded(recorded([*ANOTHER, *nameless, *PROMPT]))
+    assert found.count == 6
+    assert found.tools == ("pay", "echo", "order")
+
+
+@pytest.mark.parametrize(("count", "more"), [(5, ""), (6, ", 1 more"), (9, ", 4 more")])
+async def test_five_of_the_tools_that_a_target_lacks_are_named(count: int, more: str) -> None:
+    said = [each for n in range(count) for each in (C(call(n, f"t{n}")), S(text(n, "x")))]
+    load = _ListedLoad({("tools/list", None): {"result": {"tools": []}}})
+    [sentence] = await work_of(said).missing(load)
+    assert sentence == (
+        f"{count} of {count} requests name tools that the target doesn't list:"
+        f" t0 (1), t1 (1), t2 (1), t3 (1), t4 (1){more}"
+    )
 
 
 async def test_list_without_end_is_not_read_to_its_end() -> None:
