@@ -9,10 +9,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from contextlib import asynccontextmanager, closing
-from http.client import HTTPConnection
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 import pytest
 import trio
@@ -29,7 +27,8 @@ from mcp_core.types import (
 from mcp_trio.testing import ScriptedPeer, play_client
 from tests.conformance import everything_server
 from tests.conformance.process import everything_at
-from tests.conformance.scenarios import META, SCENARIOS, TOOLS, D, E, calling
+from tests.conformance.scenarios import META, SCENARIOS, TOOLS, D, E
+from tests.harness.wire.http_session import HttpSession, served_over_http
 from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
@@ -199,32 +198,23 @@ async def call_every_tool(target: mcp_trio.Server | str, version: str) -> None:
 
 
 @pytest.mark.requirement("CAP-4")
-def test_missing_capability_over_http_has_status_400(tmp_path: Path) -> None:
+async def test_missing_capability_over_http_has_status_400() -> None:
     """The capabilities in the request count, and the error names what is missing."""
-    meta = {META + "protocolVersion": E, META + "clientCapabilities": {"elicitation": {}}}
-    params = calling("test_missing_capability") | {"_meta": meta}
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
-    headers = {
-        "content-type": "application/json",
-        "accept": "application/json, text/event-stream",
-        "mcp-protocol-version": E,
-        "mcp-method": "tools/call",
-        "mcp-name": "test_missing_capability",
-    }
-    with (
-        everything_at(tmp_path / "stderr.txt") as url,
-        closing(HTTPConnection(urlsplit(url).netloc, timeout=30)) as connection,
-    ):
-        connection.request("POST", "/mcp", body, headers)
-        answer = connection.getresponse()
-        error = json.loads(answer.read())["error"]
+    async with served_over_http(SERVER) as listener:
+        client = HttpSession(listener.connect(), E)
+        capabilities: dict[str, Any] = {META + "clientCapabilities": {"elicitation": {}}}
+        answer = await client.post(client.calling(1, "test_missing_capability", **capabilities))
+    error = json.loads(answer.body)["error"]
     assert (answer.status, error["code"]) == (400, -32021)
     assert error["data"] == {"requiredCapabilities": {"sampling": {}}}
 
 
-def test_everything_server_without_transport_option_fails() -> None:
-    done = subprocess.run(
-        [sys.executable, everything_server.__file__], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "one of the arguments --stdio --http is required" in done.stderr
+def test_everything_server_without_transport_option_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["everything_server.py"])
+    with pytest.raises(SystemExit) as caught:
+        everything_server.main()
+    shown = capsys.readouterr()
+    assert (caught.value.code, shown.out) == (2, "")
+    assert "one of the arguments --stdio --http is required" in shown.err

@@ -310,6 +310,7 @@ def test_official_suite_required_scenarios_are_all_played(suite: list[str], vers
     assert names == ours.union(REQUIRED[version][0], (f"auth/{name}" for name in AUTH[version]))
 
 
+@pytest.mark.process
 def test_everything_client_unknown_scenario_fails() -> None:
     env = os.environ | {
         "MCP_CONFORMANCE_SCENARIO": "auth/dance",

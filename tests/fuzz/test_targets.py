@@ -137,7 +137,7 @@ REGRESSIONS: list[tuple[str, Any]] = [
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     "cases",
-    [6, long(CASES), pytest.param(50 * CASES, marks=[pytest.mark.slow, pytest.mark.timeout(600)])],
+    [4, long(CASES), pytest.param(50 * CASES, marks=[pytest.mark.slow, pytest.mark.timeout(600)])],
 )
 def test_fuzz_target_new_cases_hold(name: str, cases: int) -> None:
     run, finding = run_hypothesis(load(name), cases=cases, keep=False)
@@ -340,6 +340,7 @@ DETECTED_LATER = {
     "connection-cancel_related",
     "exchange-_find_session",
     "headers-header_matches",
+    "signature-_read_whole_numbers",
     "tasks-TRANSITIONS",
     "tasks-_find_error",
     "token-verify",

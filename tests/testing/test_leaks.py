@@ -30,6 +30,7 @@ from tests.harness.jsonrpc import (
     stateless_request,
 )
 from tests.harness.world.waiting import PATIENCE, until
+from tests.levels import long
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -141,7 +142,7 @@ def test_leaks_descriptor_held_by_garbage_is_ignored() -> None:
 # --- children -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("by", ["proc", "ps", "what there is", "no waitid"])
+@pytest.mark.parametrize("by", ["proc", long("ps"), "what there is", "no waitid"])
 def test_leaks_running_and_dead_children_are_reported(
     by: str, undo: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
