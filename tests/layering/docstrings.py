@@ -25,16 +25,17 @@ import importlib
 import inspect
 import re
 import sys
-import textwrap
 from enum import Enum
 from pathlib import Path
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    _Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 # In the order in which a name that several export is assigned to one of them.
 PACKAGES: Final = (
@@ -223,17 +224,13 @@ def _commented_fields(cls: type) -> set[str]:
     """Return the fields of a class that have a comment above or beside them; all of `WIRE`."""
     if cls.__module__.startswith(WIRE):
         return set(cls.__annotations__)
-    try:
-        lines = textwrap.dedent(inspect.getsource(cls)).splitlines()
-    except (OSError, TypeError):
-        return set()
-    [definition] = ast.parse("\n".join(lines)).body
-    assert isinstance(definition, ast.ClassDef)
+    file = _parsed(getattr(sys.modules[cls.__module__], "__file__", None) or "")
+    definition = file.classes.get(cls.__qualname__)
     found = set()
-    for node in definition.body:
+    for node in definition.body if definition is not None else ():
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            above = lines[node.lineno - 2].strip()
-            beside = lines[(node.end_lineno or node.lineno) - 1][node.end_col_offset or 0 :]
+            above = file.lines[node.lineno - 2].strip()
+            beside = file.lines[(node.end_lineno or node.lineno) - 1][node.end_col_offset or 0 :]
             if above.startswith("# ") or "# " in beside:
                 found.add(node.target.id)
     return found
@@ -289,7 +286,8 @@ def _unnamed_errors(label: str, function: FunctionType, docs: list[str]) -> Iter
 
 def _raised(function: FunctionType) -> list[str]:
     """Return the names of the exceptions that a function raises, without those inside of it."""
-    node = _functions(function.__code__.co_filename).get(function.__code__.co_firstlineno)
+    file = _parsed(function.__code__.co_filename)
+    node = file.functions.get(function.__code__.co_firstlineno)
     names = []
     pending = list(getattr(node, "body", ()))
     while pending:
@@ -303,16 +301,40 @@ def _raised(function: FunctionType) -> list[str]:
     return sorted({name for name in names if name[:1].isupper()})
 
 
+class _ParsedFile(NamedTuple):
+    """A file's lines, its functions by first line, a decorator's included, and classes by name."""
+
+    lines: list[str]
+    functions: dict[int, ast.AST]
+    classes: dict[str, ast.ClassDef]
+
+
 @functools.cache
-def _functions(path: str) -> dict[int, ast.AST]:
-    """Return the functions of a file by their first line, a decorator's included."""
-    if not Path(path).is_file():
-        return {}  # a decorator of hypothesis has made it
-    return {
-        min(each.lineno for each in [node, *node.decorator_list]): node
-        for node in ast.walk(ast.parse(Path(path).read_text("utf-8")))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
+def _parsed(path: str) -> _ParsedFile:
+    """Return a file as it is parsed; nothing for one that a decorator of hypothesis has made."""
+    text = Path(path).read_text("utf-8") if Path(path).is_file() else ""
+    functions: dict[int, ast.AST] = {}
+    classes: dict[str, ast.ClassDef] = {}
+    for name, node in _definitions(ast.parse(text).body):
+        if isinstance(node, ast.ClassDef):
+            classes[name] = node
+        else:
+            functions[min(each.lineno for each in [node, *node.decorator_list])] = node
+    return _ParsedFile(text.splitlines(), functions, classes)
+
+
+def _definitions(statements: list[Any], prefix: str = "") -> Iterator[tuple[str, _Definition]]:
+    """Yield all functions and classes by their `__qualname__`."""
+    for each in statements:
+        inner = prefix
+        if isinstance(each, ast.ClassDef):
+            yield prefix + each.name, each
+            inner = f"{prefix}{each.name}."
+        elif isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield prefix + each.name, each
+            inner = f"{prefix}{each.name}.<locals>."
+        for part in "body", "orelse", "finalbody", "handlers", "cases":
+            yield from _definitions(getattr(each, part, []), inner)
 
 
 def _typed_dict(name: str) -> object:

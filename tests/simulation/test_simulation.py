@@ -62,12 +62,12 @@ def test_seeds_find_nothing(first: int) -> None:
     assert wrong == {}
 
 
-@pytest.mark.parametrize("seed", [_FIRST + 1, _FIRST + 4])
+@pytest.mark.parametrize("seed", [_FIRST + 7, _FIRST + 9])
 def test_seed_gives_the_same_events_again(seed: int) -> None:
     first, second = play(small(seed)), play(small(seed))
     assert first.events
     assert first.events == second.events
-    assert first.digest != play(small(seed + 1)).digest
+    assert first.digest != play(small(_FIRST + 11)).digest
 
 
 @pytest.mark.parametrize(
