@@ -125,7 +125,7 @@ def test_nearly_every_token_looks_random() -> None:
 
 
 def test_long_text_is_judged_in_linear_time() -> None:
-    assert not looks_random("a-b_" * 250_000)
+    assert not looks_random("a-b_" * 100_000)
 
 
 @pytest.mark.parametrize(

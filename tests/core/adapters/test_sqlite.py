@@ -81,7 +81,7 @@ def test_sqlite_store_keeps_the_contract(
 
 
 @given(script=steps)
-@hypothesis_settings(max_examples=6)
+@hypothesis_settings(max_examples=4)
 def test_sqlite_store_is_a_dict(script: list[Step]) -> None:
     check_script(script)
 
@@ -648,8 +648,8 @@ def test_half_migrated_file_is_migrated_on(path: Path) -> None:
 
 def test_file_shrinks_when_tasks_expire(path: Path) -> None:
     """The space goes back in small transactions, so that other writes get their turn."""
-    result = b'{"a":"%b"}' % (b"x" * 50_000)
-    count = 100
+    result = b'{"a":"%b"}' % (b"x" * 250_000)
+    count = 20
 
     async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
         for number in range(count):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import builtins
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -51,6 +51,9 @@ from tests.core.auth.minting import (
     ours,
 )
 from tests.levels import fewer_examples
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ANY = ASYMMETRIC | SYMMETRIC
 MINE = {key.kid: private_key(key.as_dict(private=True)) for key in (RSA, EC, EC384, EC521, ED)}
@@ -154,7 +157,7 @@ def test_base64url_other_encodings_are_rejected(data: bytes) -> None:
         assert _jose._from_base64url(wrong) is None
 
 
-@fewer_examples(2)
+@fewer_examples(4)
 @given(
     st.dictionaries(
         st.text(st.characters(exclude_categories=["Cs"], exclude_characters='"')),
@@ -178,26 +181,30 @@ def test_members_repeated_name_is_rejected(value: dict[str, Any]) -> None:
 # -- Keys ------------------------------------------------------------------------------------------
 
 
+def without_kid(jwk: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in jwk.items() if name != "kid"}
+
+
+FORMATS: dict[str, Callable[[Any], Key]] = {
+    "PEM": lambda key: private_key(key.as_pem(private=True)),
+    "text": lambda key: private_key(key.as_pem(private=True).decode(), kid="named"),
+    "JWK": lambda key: private_key(key.as_dict(private=True)),
+    "JWK without kid": lambda key: private_key(without_kid(key.as_dict(private=True)), kid="named"),
+}
+
+
 @pytest.mark.parametrize("kind", sorted(PRIVATE))
-def test_private_key_every_format_loads(kind: str) -> None:
+@pytest.mark.parametrize("load", FORMATS.values(), ids=FORMATS)
+def test_private_key_every_format_loads(load: Callable[[Any], Key], kind: str) -> None:
     """PEM as bytes or text and JWK give the same thumbprint, and no `repr` shows the key."""
     key = PRIVATE[kind]
-    pem = key.as_pem(private=True)
-    for mine in (
-        private_key(pem),
-        private_key(pem.decode(), kid="named"),
-        private_key(key.as_dict(private=True)),
-        private_key(
-            {name: value for name, value in key.as_dict(private=True).items() if name != "kid"},
-            kid="named",
-        ),
-    ):
-        assert mine.kind == kind
-        assert mine.kid in (None, "named", key.kid)
-        assert mine.thumbprint == key.thumbprint() == ours(key).thumbprint
-        assert mine.public_jwk == ours(key).public_jwk
-        assert public_key(json.dumps(mine.public_jwk).encode()).thumbprint == mine.thumbprint
-        assert repr(mine) == f"<Key {kind}>"
+    mine = load(key)
+    assert mine.kind == kind
+    assert mine.kid in (None, "named", key.kid)
+    assert mine.thumbprint == key.thumbprint() == ours(key).thumbprint
+    assert mine.public_jwk == ours(key).public_jwk
+    assert public_key(json.dumps(mine.public_jwk).encode()).thumbprint == mine.thumbprint
+    assert repr(mine) == f"<Key {kind}>"
 
 
 def test_key_thumbprint_equals_example_of_rfc_7638() -> None:
@@ -319,6 +326,7 @@ def test_public_key_invalid_jwk_is_rejected(text: bytes, words: str) -> None:
         public_key(text)
 
 
+@fewer_examples(2)
 @given(
     st.dictionaries(
         st.sampled_from(["kty", "crv", "x", "y", "n", "e", "use", "alg", "kid"]),

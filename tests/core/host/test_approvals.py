@@ -29,6 +29,7 @@ from mcp_core.host import (
     encode_approvals,
 )
 from mcp_core.types import Tool, ToolAnnotations
+from tests.levels import fewer_examples
 
 LAUNCH = ServerLaunch(transport="stdio", command="/bin/a")
 READ_ONLY = ToolAnnotations(read_only_hint=True)
@@ -246,6 +247,7 @@ rules = st.builds(
 )
 
 
+@fewer_examples(2)
 @given(
     st.sampled_from(get_args(PinState)),
     st.lists(rules),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import json
 import re
@@ -71,11 +72,14 @@ def test_list_pages_hold_each_entry_once_in_order(
 
 
 def test_list_page_has_1000_entries_by_default() -> None:
+    assert inspect.signature(Server).parameters["page_size"].default == 1_000
+
+
+@pytest.mark.long
+def test_list_page_has_1000_entries_with_long_descriptions() -> None:
     server = Server("s")
-    for n in range(1_000):
+    for n in range(1_001):
         server.add_tool(lambda: None, name=f"n{n}", description="d" * 1_500)
-    assert [len(found) for found in walk(server, "tools/list")] == [1_000]
-    server.add_tool(lambda: None, name="more", description="d")
     assert [len(found) for found in walk(server, "tools/list")] == [1_000, 1]
 
 

@@ -10,7 +10,7 @@ import pytest
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from mcp_core import LocalProtocolError, McpError, RequestReceived, Role, UnencodableValue
+from mcp_core import Limits, LocalProtocolError, McpError, RequestReceived, Role, UnencodableValue
 from mcp_core import types as t
 from mcp_core.client._options import callback_capabilities
 from mcp_core.drivers import PendingCall, answer_form
@@ -315,11 +315,14 @@ LIST_ROOTS = request("s", "roots/list")
 class CallbackHarness:
     """A client of a stateful server: the test. `held` lists the calls of `pause_timeouts`."""
 
-    def __init__(self, version: str = D, value: Any = None, **options: Any) -> None:
+    def __init__(
+        self, version: str = D, value: Any = None, *, limits: Limits | None = None, **options: Any
+    ) -> None:
         callback = give(value, later=True)
         given: Any = {"on_elicit": callback, "on_sample": callback, "on_roots": callback, **options}
         self.callbacks = ClientCallbacks(given)
-        config = client_config(version, capabilities=callback_capabilities(given))
+        capabilities = callback_capabilities(given)
+        config = client_config(version, capabilities=capabilities, limits=limits)
         self.harness: ConnectionHarness = opened(Role.CLIENT, version, config)
         self.work: list[CallbackJob] = []
         self.pauses: list[int] = []
@@ -488,8 +491,8 @@ def test_sampling_request_with_unmatched_tool_results_is_rejected() -> None:
 
 def test_server_requests_too_large_in_all_are_rejected_as_busy() -> None:
     """A user takes long to answer, while the server may send any number of large requests."""
-    client = CallbackHarness(value=SAID)
-    limit = client.harness.conn.config.limits.message
+    limit = 10_000
+    client = CallbackHarness(value=SAID, limits=Limits(message=limit))
     text = {"role": "user", "content": {"type": "text", "text": "x" * (limit // 2)}}
     large = {"messages": [text], "maxTokens": 1}
     small = {"messages": [], "maxTokens": 1}

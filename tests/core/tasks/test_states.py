@@ -33,6 +33,7 @@ from mcp_core.tasks import (
 )
 from mcp_core.tasks._states import INTERNAL_ERROR
 from mcp_core.types import ClientCapabilities, ElicitParams, ElicitRequest, ErrorData, TaskStatus
+from tests.levels import fewer_examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -304,6 +305,7 @@ def test_walk_agrees_with_model(walk: Sequence[tuple[float, Any]]) -> None:
         assert decode_record(encode_record(record)) == record
 
 
+@fewer_examples(2)
 @given(st.lists(steps(), max_size=12))
 def test_walk_leaves_earlier_records_unchanged(walk: Sequence[tuple[float, Any]]) -> None:
     """A store in memory keeps the objects themselves."""

@@ -16,6 +16,7 @@ from mcp_core.registry import Server
 from tests.core.http.frames import ASK, PING, ROWS, TEXT, close, frame, message, short
 from tests.core.http.wire.test_websocket import client
 from tests.harness.wire.websocket_router import WebSocketClient, WebSocketHarness
+from tests.levels import fewer_examples
 
 
 def played() -> tuple[WebSocketClient, WebSocketFrames]:
@@ -65,6 +66,7 @@ def test_websocket_frames_any_split_is_same(
     assert events_of([data[start:end] for start, end in pairwise(marks)]) == answers
 
 
+@fewer_examples(2)
 @given(st.lists(st.binary(max_size=40), max_size=8))
 def test_websocket_frames_any_bytes_close_once(pieces: list[bytes]) -> None:
     """No input raises, and nothing follows a Close."""

@@ -19,6 +19,7 @@ from mcp_core.protocol.input_requests._kinds import (
 )
 from mcp_core.protocol.input_requests._lenient_form import simple_form
 from tests.harness.jsonrpc import D
+from tests.levels import fewer_examples
 
 FORMS = t.ClientCapabilities(elicitation=t.ElicitationCapability())
 
@@ -141,6 +142,7 @@ ANY = st.recursive(
 )
 
 
+@fewer_examples(2)
 @given(st.dictionaries(st.sampled_from(["type", "properties", "required"]), ANY))
 def test_any_schema_is_simplified_or_left(schema: dict[str, Any]) -> None:
     simple_form(schema)

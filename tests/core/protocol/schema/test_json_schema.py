@@ -425,7 +425,7 @@ def test_untrusted_schema_checks_keywords_beside_skipped_ones() -> None:
 @pytest.mark.parametrize(
     ("schema", "value"),
     [
-        (chain(40), {"a": 1}),
+        long(chain(40), {"a": 1}),
         ({"$ref": "#"}, "x"),
         ({"$schema": DRAFTS[6], "$ref": "#"}, "x"),
         ({"unevaluatedProperties": False, "$ref": "#"}, {"a": "x"}),
@@ -447,6 +447,14 @@ def test_untrusted_schema_too_many_steps_counts_as_valid(schema: Any, value: Any
     checked = UntrustedSchema(schema)
     assert checked.find_error(value) is None
     assert checked.find_error(value) is None  # and the next value has steps of its own
+
+
+@pytest.mark.requirement("JSCH-8")
+def test_untrusted_schema_of_exponential_cost_ends_at_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_json_schema, "MAX_UNTRUSTED_STEPS", 10_000)
+    assert UntrustedSchema(chain(40)).find_error({"a": 1}) is None
 
 
 @pytest.mark.requirement("JSCH-8")
@@ -507,8 +515,9 @@ def test_untrusted_schema_references_without_search_are_followed(reference: str)
 @pytest.mark.parametrize(
     "reference", [{"$ref": "#n7"}, {"$dynamicRef": "#n7"}, {"$ref": "#/$defs/" + "k" * 9_000}]
 )
+@pytest.mark.parametrize("limit", [30_000, long(_json_schema.MAX_UNTRUSTED_STEPS)])
 def test_untrusted_schema_costly_references_are_limited(
-    reference: Any, monkeypatch: pytest.MonkeyPatch
+    reference: Any, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each item follows the reference anew, which must not read the whole schema each time."""
     schema = UntrustedSchema(
@@ -526,9 +535,10 @@ def test_untrusted_schema_costly_references_are_limited(
         return lookup(resolver, ref)
 
     monkeypatch.setattr(resolvers, "lookup", counting)
-    assert schema.find_error([1] * 4_000) is None
-    assert 100 < looked_up < 1_000
-    assert crawled.count < 50_000
+    monkeypatch.setattr(_json_schema, "MAX_UNTRUSTED_STEPS", limit)
+    assert schema.find_error([1] * (limit // 25)) is None
+    assert limit / 1_000 < looked_up < limit / 100
+    assert crawled.count < limit / 2
 
 
 @pytest.mark.perf

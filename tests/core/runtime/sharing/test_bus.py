@@ -19,7 +19,9 @@ from mcp_core.sharing import (
     Position,
     SessionStoreError,
     WorkerBatch,
+    _messages,
 )
+from mcp_core.sharing._messages import MAX_URIS
 from tests.core.runtime.sharing.workers import (
     REFUSED,
     URI,
@@ -31,6 +33,7 @@ from tests.core.runtime.sharing.workers import (
 )
 from tests.harness import either
 from tests.harness.jsonrpc import D, E
+from tests.levels import long
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -102,15 +105,19 @@ async def test_message_that_the_store_cannot_encode_is_not_an_outage(
     caplog.clear()
 
 
-async def test_last_completed_elicitations_are_published() -> None:
+@pytest.mark.parametrize("most", [50, long(MAX_URIS)])
+async def test_last_completed_elicitations_are_published(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The newest ones, if there are more than a message may have."""
+    monkeypatch.setattr(_messages, "MAX_URIS", most)
     store = FaultySessionStore()
     async with open_workers([E], store) as (a,):
-        for number in range(1_001):
+        for number in range(most + 1):
             a.server.elicitation_complete(f"e{number}")
         await a.is_silent()
     (message,) = store.published
-    assert message.elicitations == tuple(f"e{number}" for number in range(1, 1_001))
+    assert message.elicitations == tuple(f"e{number}" for number in range(1, most + 1))
 
 
 @both_eras

@@ -93,7 +93,7 @@ MEMBERS = st.fixed_dictionaries(
 TEXTS = st.lists(st.tuples(st.sampled_from(["client", "server"]), MEMBERS | VALUES), max_size=12)
 
 
-@fewer_examples(2)
+@fewer_examples(5)
 @given(st.sampled_from([None, *STATEFUL]), TEXTS)
 def test_judge_takes_any_json(revision: str | None, lines: list[Any]) -> None:
     start = None if revision is None else Start(revision)
