@@ -410,7 +410,7 @@ def test_task_is_created_when_others_have_expired(
 
 
 @versions
-@pytest.mark.parametrize(("count", "failing"), [(250, 50), long(700, 150)])
+@pytest.mark.parametrize(("count", "failing"), [(150, 30), long(700, 150)])
 def test_lost_tasks_run_again_within_a_minute(
     play: ServersOfOneStore, version: str, count: int, failing: int
 ) -> None:

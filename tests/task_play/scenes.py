@@ -9,16 +9,18 @@ import pytest
 from tests.task_play.wires import D, E, RpcError, WireClient
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
-__all__ = ["SCENES", "accept", "play"]
+    Scene = Callable[[WireClient], Awaitable[None]]
+
+__all__ = ["SCENES", "SCENES_OF_A_TRANSPORT", "accept", "play"]
 
 RELATED: Final = "io.modelcontextprotocol/related-task"
 
 
-async def play(client: WireClient) -> None:
-    """Play all scenes. An exception names the scene."""
-    for scene in SCENES:
+async def play(client: WireClient, scenes: Sequence[Scene]) -> None:
+    """Play scenes one after the other. An exception names the scene."""
+    for scene in scenes:
         client.asked.clear()
         client.notifications.clear()
         client.answer = accept
@@ -252,7 +254,7 @@ async def tasks_are_too_many(client: WireClient) -> None:
     assert caught.value.code == (429 if client.version == E else -32000)
 
 
-SCENES: Final[list[Callable[[WireClient], Awaitable[None]]]] = [
+SCENES: Final[list[Scene]] = [
     task_runs_to_its_end,
     task_is_notified_of,
     task_asks_its_client,
@@ -271,4 +273,14 @@ SCENES: Final[list[Callable[[WireClient], Awaitable[None]]]] = [
     ids_are_unknown,
     tasks_are_listed,
     tasks_are_too_many,
+]
+# Each kind of message crosses in one of them: notifications, questions, and a large result.
+SCENES_OF_A_TRANSPORT: Final[list[Scene]] = [
+    task_runs_to_its_end,
+    task_is_notified_of,
+    task_asks_its_client,
+    task_asks_for_roots,
+    task_wants_a_page_to_be_visited,
+    task_is_cancelled,
+    result_is_too_large,
 ]
