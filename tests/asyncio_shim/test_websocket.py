@@ -89,7 +89,7 @@ def test_megabyte_over_websocket_passes_both_ways() -> None:
         await wire.send(answer(message, {**DONE, "content": content}))
 
     async def main() -> None:
-        words = "☃" * 500_000
+        words = "☃" * 350_000
         async with connected(play, max_size=None) as client:
             results = await asyncio.gather(
                 *(client.call_tool("t", {"words": words}) for _ in range(3))

@@ -181,7 +181,7 @@ async def test_redirect_listener_attack_is_rejected(
 async def test_redirect_listener_many_attacks_login_succeeds(
     world: Internet, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    browser = AttackedBrowser(world, [*ATTACKS.values()] * 3)
+    browser = AttackedBrowser(world, [*ATTACKS.values()] * 2)
     await log_in(world, browser, monkeypatch)
     check_no_harm(world, browser, caplog)
 

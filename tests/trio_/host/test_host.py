@@ -560,7 +560,7 @@ async def test_approvals_that_cannot_be_read_are_an_error(
             pass
 
 
-@pytest.mark.parametrize("count", [15, long(50)])
+@pytest.mark.parametrize("count", [10, long(50)])
 async def test_many_servers_are_merged(count: int, autojump_clock: trio.abc.Clock) -> None:
     def make(number: int) -> mcp_trio.Server:
         server = mcp_trio.Server(f"s{number}")

@@ -15,7 +15,7 @@ import trio.testing
 
 from mcp_core import ConnectionLost
 from mcp_core.host import ApprovalRequired, CallDenied, UnknownName
-from mcp_core.runtime.host import CallAnswer, MemoryApprovals
+from mcp_core.runtime.host import CallAnswer, HostLimits, MemoryApprovals
 from mcp_trio.host._host import Host
 from tests.drivers.played_host import PlayedServer, PlayedSource, reached, tool
 from tests.harness.jsonrpc import D, E
@@ -570,7 +570,7 @@ async def test_call_in_flight_raises_when_the_server_dies(autojump_clock: trio.a
 
 
 @both_eras
-@pytest.mark.parametrize("count", [3_000, long(10_000)])
+@pytest.mark.parametrize("count", [1_500, long(5_000)])
 async def test_flood_of_list_changes_is_read_once_a_second(
     version: str, count: int, autojump_clock: trio.abc.Clock
 ) -> None:
@@ -581,10 +581,10 @@ async def test_flood_of_list_changes_is_read_once_a_second(
         before, begin = server.received.copy(), trio.current_time()
         for number in range(count):
             await server.announce(("tools", "prompts", "resources")[number % 3])
-            if number % 100 == 0:
+            if number % 50 == 0:
                 await trio.sleep(0.1)
         seconds = trio.current_time() - begin
-        assert seconds == pytest.approx(count / 1000, abs=1)
+        assert seconds == pytest.approx(count / 500, abs=1)
         await trio.sleep(5)
         for method in "tools/list", "prompts/list", "resources/list":
             assert 3 <= server.received[method] - before[method] <= seconds + 2.1, method
@@ -714,16 +714,20 @@ async def test_list_above_the_limit_is_a_problem(autojump_clock: trio.abc.Clock)
         }
 
 
-async def test_list_without_a_last_page_is_a_problem(autojump_clock: trio.abc.Clock) -> None:
+@pytest.mark.parametrize("listing", [2_000_000, long(HostLimits().listing)])
+async def test_list_without_a_last_page_is_a_problem(
+    listing: int, autojump_clock: trio.abc.Clock
+) -> None:
+    """A server may not fill the host's memory with pages: beyond the limit it has no tools."""
     server = PlayedServer(tool("look"))
 
     async def answer(request: Message) -> None:
         cursor = int(request.get("params", {}).get("cursor", 0))
-        page = [tool(f"t{cursor}-{number}", "x" * 1_000) for number in range(100)]
+        page = [tool(f"t{cursor}-{number}", "x" * 20_000) for number in range(5)]
         await server.peer.answer(request, {"tools": page, "nextCursor": str(cursor + 1)})
 
     server.answers["tools/list"] = answer
-    async with Host({}) as host:
+    async with Host({}, limits=HostLimits(listing=listing)) as host:
         await settled(host, server)
         assert host.tools() == ()
         assert "tools/list is too long" in host.catalog("played").problems["tools"]

@@ -54,8 +54,8 @@ DISCOVERED: Any = {
 # --- sharing a connection -----------------------------------------------------------------------
 
 
-async def test_http2_client_two_hundred_calls_share_a_connection(monkeypatch: MonkeyPatch) -> None:
-    """All 200 wait at the server at the same time, on a single connection."""
+async def test_http2_client_many_calls_share_a_connection(monkeypatch: MonkeyPatch) -> None:
+    """All 120 wait at the server at the same time, on a single connection."""
     running = most = 0
     enough = trio.Event()
 
@@ -63,7 +63,7 @@ async def test_http2_client_two_hundred_calls_share_a_connection(monkeypatch: Mo
         nonlocal running, most
         running += 1
         most = max(most, running)
-        if running == 200:
+        if running == 120:
             enough.set()
         await enough.wait()
         running -= 1
@@ -78,11 +78,11 @@ async def test_http2_client_two_hundred_calls_share_a_connection(monkeypatch: Mo
             results[number] = (await client.call_tool("t", {"words": str(number)})).text
 
         async with trio.open_nursery() as nursery:
-            for number in range(200):
+            for number in range(120):
                 nursery.start_soon(call, number)
-        assert results == {number: str(number) for number in range(200)}
+        assert results == {number: str(number) for number in range(120)}
         assert client.protocol == "HTTP/2"
-    assert (server.opened, most) == (1, 200)
+    assert (server.opened, most) == (1, 120)
 
 
 async def test_http2_client_calls_over_the_stream_limit_use_another_connection(
@@ -173,11 +173,11 @@ async def test_http2_client_subscription_shares_the_connection(monkeypatch: Monk
             assert (server.opened, server.closed) == (1, 0)
 
 
-@pytest.mark.parametrize("count", [1_000, long(5_000)])
+@pytest.mark.parametrize("count", [600, long(5_000)])
 async def test_http2_client_unread_subscription_does_not_block_calls(
     count: int, monkeypatch: MonkeyPatch
 ) -> None:
-    """A stream sends thousands of changes that are not read; calls beside it are answered."""
+    """A stream sends many changes that are not read; calls beside it are answered."""
 
     async def listen(request: Any) -> None:
         meta = {"io.modelcontextprotocol/subscriptionId": request.message["id"]}
@@ -206,7 +206,7 @@ async def test_http2_client_unread_subscription_does_not_block_calls(
     }
     with trio.fail_after(PATIENCE):
         async with connected(server, monkeypatch) as client, client.listen(tools=True) as changes:
-            for _ in range(50):
+            for _ in range(20):
                 await client.call_tool("t")
             await sent.wait()
             await client.call_tool("t")

@@ -27,7 +27,7 @@ Fields = list[tuple[bytes, bytes]]
 SIZES = st.sampled_from([None, None, None, 0, 100, 4_096])
 
 
-@fewer_examples(5)
+@fewer_examples(10)
 @given(st.lists(st.tuples(HEADS, SIZES), max_size=8))
 def test_hpack_cached_blocks_decode_like_hpack(heads: list[tuple[Fields, int | None]]) -> None:
     check_cached_blocks(heads)

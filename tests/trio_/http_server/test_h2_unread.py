@@ -130,19 +130,19 @@ def ids(first: int, count: int) -> list[int]:
 
 async def test_h2_requests_wait_while_much_is_unread_and_go_on_once_it_is_read() -> None:
     async with hoarding() as hoard:
-        streams = ids(1, 50)
+        streams = ids(1, 30)
         await hoard.call("now", *streams)
         # Of each response 64 KiB are sent, in the first window. The rest adds up to the limit.
         assert hoard.ran < 20
         assert hoard.held <= LIMITS.unread + 2 * SIZE
         before = hoard.ran
-        await hoard.call("now", 101)
+        await hoard.call("now", 61)
         assert hoard.ran == before
-        for stream in (*streams, 101):
+        for stream in (*streams, 61):
             await hoard.open_windows(stream)
             assert hoard.held <= LIMITS.unread + 2 * SIZE
-        assert all(map(is_whole, await hoard.results(*streams, 101)))
-        assert (hoard.ran, hoard.held) == (51, 0)
+        assert all(map(is_whole, await hoard.results(*streams, 61)))
+        assert (hoard.ran, hoard.held) == (31, 0)
 
 
 async def test_h2_response_that_is_read_slowly_holds_up_no_others() -> None:
@@ -205,9 +205,9 @@ async def test_h2_request_gets_503_also_if_others_have_been_read_slowly_for_long
 async def test_h2_responses_of_running_handlers_are_all_kept_for_a_client_that_reads() -> None:
     """They are far more than the limit, but nothing is wrong with their client."""
     async with hoarding() as hoard:
-        streams = ids(1, 60)
+        streams = ids(1, 45)
         await hoard.call("later", *streams)
-        assert hoard.ran == 60
+        assert hoard.ran == 45
         hoard.go.set()
         await wait()
         assert hoard.held > 3 * LIMITS.unread
@@ -245,12 +245,13 @@ async def test_h2_slow_reader_of_far_too_much_keeps_what_it_reads(
 ) -> None:
     """It reads 256 KiB in every two seconds, which is enough."""
     async with hoarding() as hoard:
-        streams = ids(1, 60)
+        streams = ids(1, 45)
         await hoard.call("later", *streams)
         hoard.go.set()
-        for start in range(0, 60, 12):
+        for start in range(0, 45, 9):
             await trio.sleep(1)
-            await hoard.open_windows(*streams[start : start + 12])
+            assert start > 18 or hoard.held > 4 * LIMITS.unread
+            await hoard.open_windows(*streams[start : start + 9])
         assert all(map(is_whole, await hoard.results(*streams)))
 
 

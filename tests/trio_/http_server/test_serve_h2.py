@@ -376,7 +376,7 @@ def authority() -> trustme.CA:
 
 
 def trusting(authority: trustme.CA, *protocols: str) -> ssl.SSLContext:
-    context = ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # without the system's authorities
     authority.configure_trust(context)
     if protocols:
         context.set_alpn_protocols(list(protocols))
@@ -385,7 +385,7 @@ def trusting(authority: trustme.CA, *protocols: str) -> ssl.SSLContext:
 
 async def test_http2_over_tls_is_negotiated(authority: trustme.CA) -> None:
     """ALPN decides; a client that then speaks the other protocol gets that protocol's error."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     async with trio.open_nursery() as nursery:
         address = await nursery.start(partial(serve_http, make([]), tls=context, routes=ROUTES))

@@ -124,7 +124,7 @@ async def test_stalls_are_in_p99_of_open_loop_and_not_of_closed_loop(autojump_cl
     """A closed loop makes no calls while the target stalls, so it hides the stall."""
     work = Mix([ECHO])
     async with http_load(Stalling()) as (load, _):
-        closed = await load.turn(work, ONE, 2.0)
+        closed = await load.turn(work, ONE, 1.0)
         opened = await load.turn(work, Pace(25, 16, even=True), 2.0)
     assert closed.histogram.percentile(98) < 0.011
     assert opened.histogram.percentile(99) > 0.08

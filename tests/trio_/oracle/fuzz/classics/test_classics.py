@@ -172,11 +172,11 @@ def test_source_gives_classic_cases_first_and_drawn_ones_without_what_they_have(
     classic = classic_cases(nothing(NEW_ONE))[:5]
     source = CaseSource(nothing(NEW_ONE), 3, classic)
     assert source.draw(3) + source.draw(2) == classic
-    drawn = source.draw(60)
-    assert drawn == CaseSource(nothing(NEW_ONE), 3, classic[:1]).draw(61)[1:]
+    drawn = source.draw(40)
+    assert drawn == CaseSource(nothing(NEW_ONE), 3, classic[:1]).draw(41)[1:]
     ends = [case for case in drawn if ("disconnect",) in case]
     assert len(ends) < len(
-        [each for each in CaseSource(nothing(NEW_ONE), 3).draw(60) if ("disconnect",) in each]
+        [each for each in CaseSource(nothing(NEW_ONE), 3).draw(40) if ("disconnect",) in each]
     )
 
 

@@ -293,7 +293,7 @@ def test_both_clients_have_tasks_and_ask_for_the_other_ones() -> None:
         tools=[tool],
         capabilities={"2026-07-28": {"extensions": {TASKS: {}}}, "2025-11-25": {"tasks": {}}},
     )
-    found = CaseSource(CaseChoices(offers, ["work"], http=True), 12).draw(300)
+    found = CaseSource(CaseChoices(offers, ["work"], http=True), 12).draw(160)
     asked = [
         (case[0][1], client_of(step))
         for case in found
@@ -301,7 +301,7 @@ def test_both_clients_have_tasks_and_ask_for_the_other_ones() -> None:
         if own_step(step) == ("task", 0, "other")
         and {client_of(each) for each in case if own_step(each)[0] == "call"} == {0, 1}
     ]
-    assert min(Counter(asked).values()) >= 3
+    assert min(Counter(asked).values()) >= 2
     assert len(set(asked)) == 4
 
 
