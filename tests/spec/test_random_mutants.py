@@ -295,6 +295,7 @@ def test_mutant_with_a_map_meets_tests_in_forks(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """The forks find what a new process would, which only code that runs at import needs."""
     make_project(
         tmp_path,
         code,
