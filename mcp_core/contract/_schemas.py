@@ -570,10 +570,7 @@ class _SchemaComparison:
             self._add(place, "type", name, self.narrow.examples(narrow))
             return
         if len(fitting) == 1:
-            if fitting[0] is None:
-                self._add(place, "reference")
-            else:
-                self._prove(narrow, fitting[0], place, depth)
+            self._prove(narrow, fitting[0], place, depth)
             return
         found: list[_Raw] = []
         for part in fitting:
