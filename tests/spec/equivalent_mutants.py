@@ -76,9 +76,9 @@ _AFTER_FAILED_START = """\
     versions = client.versions_without_probe(probe_unread=probe_unread)
     if not versions:
         await child.aclose()
-        cause, _, _ = str(exc).partition('\\n')
-        cause, _, _ = cause.partition(' (exit status ')
-        raise type(exc)(f'{cause}{child.describe_start()}') from exc
+        from mcp_core.processes import with_exit_text
+        text = with_exit_text(str(exc), child.describe_start())
+        raise type(exc)(text) from exc
     options['versions'] = versions
     ended_by_probe = True
     continue"""
