@@ -136,8 +136,6 @@ async def _make_calls(story: _Transcript, client: Client) -> int:
     with trio.move_on_after(0.25):
         brew = {"tea": "assam", "minutes": 60}
         await story.call(client.call_tool, "brew", brew, nested=True, progress=_ignore_progress)
-    with trio.move_on_after(1):
-        await story.cancelled.wait()
     return 0
 
 
@@ -148,18 +146,16 @@ def _ignore_progress(done: float, total: float | None, message: str | None) -> N
 class _Transcript:
     """The output of the demonstration.
 
-    `cancelled` is set when a cancellation has been sent. `counts` are the messages so far.
+    `counts` are the messages so far.
     """
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._width = screen.width(_DEFAULT_WIDTH)
         self.counts = {"sent": 0, "received": 0}
-        self.cancelled = trio.Event()
 
     def chapter(self, version: str, text: str) -> None:
         """Print a revision's heading, and the line of Python that connects."""
-        self.cancelled = trio.Event()
         self._screen.write_line()
         self._screen.write_line((f"Revision {version}", "bold underline"))
         self._screen.write_line((text, "italic"))
@@ -190,8 +186,6 @@ class _Transcript:
         """Print a message, shortened to one line."""
         self.counts[direction] += 1
         message = json.loads(line)
-        if message.get("method") == "notifications/cancelled":
-            self.cancelled.set()
         message.pop("jsonrpc", None)
         text = _shorten(message)
         width = self._width - 5
