@@ -208,10 +208,8 @@ class _AddressLoad(_ClientLoad):
                 if number not in self._clients:
                     nursery.start_soon(add, number)
         if failures:
-            opened = len(self._clients)
-            raise ConnectFailed(
-                f"{_first_line(failures[0])}; {opened} connections are open"
-            ) from failures[0]
+            opened = f"{len(self._clients)} of {count} connections are open"
+            raise ConnectFailed(f"{_first_line(failures[0])}; {opened}") from failures[0]
 
     async def _open(self) -> Client:
         return await start_client(self.nursery, self._connect, self.timeout)

@@ -384,8 +384,6 @@ class HttpLoad(NurseryLoad):
         """Open connections until there are as many, each with a session if there are sessions."""
         missing = number - len(self._connections)
         failures: list[ConnectFailed] = []
-        if missing <= 0:
-            return
         limit = trio.CapacityLimiter(_MAX_OPENING)
 
         async def open_one() -> None:
@@ -407,8 +405,8 @@ class HttpLoad(NurseryLoad):
         if failures:
             if is_refused(failures[0]):
                 raise TargetGone(str(failures[0])) from failures[0]
-            opened = len(self._connections)
-            raise ConnectFailed(f"{failures[0]}; {opened} connections are open") from failures[0]
+            opened = f"{len(self._connections)} of {number} connections are open"
+            raise ConnectFailed(f"{failures[0]}; {opened}") from failures[0]
 
     async def open_session(self, connection: HttpConnection) -> None:
         """Connect, and begin a session if the revision has them.

@@ -122,13 +122,14 @@ class HttpStandIn:
     handles_all: bool = False
     session: str = ""
     is_refusing: bool = False
+    connect_time: float = 0.0
     requests: list[HttpRequest] = field(default_factory=list)
     connections: int = 0
     open_connections: int = 0
 
     async def connect_stream(self) -> trio.abc.Stream:
         """Return a connection to it."""
-        await trio.lowlevel.checkpoint()
+        await trio.sleep(self.connect_time)
         if self.is_refusing:
             raise ConnectFailed("connection refused") from ConnectionRefusedError()
         ours, theirs = memory_stream_pair()

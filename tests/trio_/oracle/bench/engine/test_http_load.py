@@ -311,6 +311,39 @@ async def test_handshake_without_response_fails_in_time(autojump_clock: Any) -> 
     assert trio.current_time() - began == pytest.approx(15)
 
 
+async def test_time_to_connect_is_no_time_of_a_response(autojump_clock: Any) -> None:
+    async with http_load(answer, era=None, connect_time=6.0) as (load, _):
+        assert load.revision == E
+
+
+async def test_session_in_a_revision_without_sessions_is_ignored(autojump_clock: Any) -> None:
+    async with http_load(answer, era=E, session="s-1") as (load, stand_in):
+        await load.turn(Mix([PING]), Pace(None, 2), 0.1)
+    assert not any("mcp-session-id" in request.headers for request in stand_in.requests)
+    assert {request.method for request in stand_in.requests} == {"POST"}
+
+
+async def test_further_sessions_that_fail_are_tried_in_small_numbers(autojump_clock: Any) -> None:
+    """The server isn't gone: the connections that it has stay open, and it can be called again."""
+    async with http_load(answer, era=D, session="s-1") as (load, stand_in):
+
+        async def handle(request: HttpRequest) -> None:
+            await trio.sleep(0.01)
+            await request.respond({"detail": "busy"}, status=503)
+
+        stand_in.handle, stand_in.handles_all = handle, True
+        with pytest.raises(ConnectFailed, match=r"HTTP 503; 1 of 40 connections are") as failed:
+            await load.turn(Mix([PING]), Pace(None, 40), 0.1)
+        assert not isinstance(failed.value, TargetGone)
+        assert stand_in.connections == 17
+        await trio.testing.wait_all_tasks_blocked()
+        assert stand_in.open_connections == 1
+        stand_in.handle, stand_in.handles_all = answer, False
+        assert (await load.turn(Mix([PING]), Pace(None, 2), 0.1)).answered > 10
+        assert (await load.turn(Mix([PING]), ONE, 0.1)).answered > 5
+        assert stand_in.open_connections == 2
+
+
 @pytest.mark.parametrize("headers", [{"X": "a\r\nHost: b"}, {"X\r\n": "a"}])
 async def test_header_with_a_line_end_raises(autojump_clock: Any, headers: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="no header may have"):
@@ -422,6 +455,17 @@ async def test_bad_response_counts_as_an_error_and_never_as_a_latency(
     assert turn.errors[cause] == pytest.approx(turn.answered, abs=1)
     assert turn.answered == turn.histogram.count > 5
     assert turn.sent == turn.answered + turn.failed
+
+
+@pytest.mark.parametrize("era", [D, E])
+@pytest.mark.parametrize("handle", [send_half, send_garbage, send_without_end])
+async def test_handshake_that_breaks_names_the_url(
+    autojump_clock: Any, handle: Any, era: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_http_reader, "MAX_RESPONSE", 100_000)
+    with pytest.raises(ConnectFailed, match=r"http://127.0.0.1:1/mcp: "):
+        async with http_load(handle, era=era, handles_all=True):
+            pass
 
 
 async def test_target_that_closes_without_a_response_counts_errors(autojump_clock: Any) -> None:
