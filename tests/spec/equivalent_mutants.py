@@ -185,4 +185,10 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         f"try:\n    ...\nexcept Exception as exc:\n{_AFTER_FAILED_WRITE}",
         "`os.write` of bytes to a descriptor raises nothing else",
     ),
+    Equivalent(
+        "mcp_trio/oracle/fuzz/play/_stress_steps.py::_unread",
+        "break",
+        "continue",
+        "a session that has ended stays so, and the rest of the loop sends nothing then",
+    ),
 )

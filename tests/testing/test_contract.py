@@ -63,6 +63,26 @@ async def test_broken_contract_names_change_and_cure(file: Path) -> None:
     await check_contract(server("a"), file)
 
 
+async def test_change_that_may_break_users_fails_unless_it_is_allowed(file: Path) -> None:
+    """Another default means another call for those that leave the argument out."""
+    before, after = mcp_trio.Server("s"), mcp_trio.Server("s")
+
+    @before.tool(name="a")
+    def old(a: int = 0) -> int:
+        """Return a."""
+        return a
+
+    @after.tool(name="a")
+    def new(a: int = 1) -> int:
+        """Return a."""
+        return a
+
+    await check_contract(before, file, update=True)
+    with pytest.raises(ContractBroken, match="unclear tool a"):
+        await check_contract(after, file)
+    await check_contract(after, file, allow_unclear=True)
+
+
 async def test_update_keeps_the_revisions_of_the_file(file: Path) -> None:
     await check_contract(server("a"), file, update=True, versions=["2025-06-18"])
     await check_contract(server("b"), file, update=True)

@@ -10,6 +10,7 @@ import pytest
 import trio
 import trio.testing
 
+from mcp_core import ConnectFailed
 from mcp_core.trace import TraceLine
 from mcp_trio.oracle.fuzz._probe import Offers, probe
 from mcp_trio.oracle.fuzz._sent_request import SentRequest
@@ -610,6 +611,18 @@ def test_drawn_case_whose_confirmation_is_cancelled_is_left_for_the_next_run() -
     trio.run(main)
     assert run.findings == []
     assert run.unplayed == [PING]
+
+
+@pytest.mark.parametrize("revision", [OLD, NEW])
+async def test_server_that_refuses_the_only_revision_is_no_target(
+    revision: str, autojump_clock: Any
+) -> None:
+    def refuses(message: Any, start: int) -> Any:
+        if "id" in message:
+            yield {"jsonrpc": "2.0", "id": message["id"], "error": {"code": -1, "message": "no"}}
+
+    with pytest.raises(ConnectFailed, match=f": it does not speak {revision}"):
+        await probe(MemoryTarget(refuses), (revision,))
 
 
 def test_server_that_ignores_a_list_is_probed_in_seconds() -> None:

@@ -331,6 +331,26 @@ async def test_request_is_cut_within_a_character_an_escape_or_its_text(
         assert len(rest) - len(first) in (0, 1)
 
 
+@pytest.mark.parametrize("ends", [False, True])
+async def test_server_that_fails_at_a_request_in_parts_is_found(
+    ends: bool, autojump_clock: Any
+) -> None:
+    """One never responds, and one ends the conversation."""
+
+    def reply(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        if message.get("method") != "tools/list":
+            yield from answers(message)
+        elif ends:
+            session.end("it has closed its stdin")
+
+    target = MemoryTarget(same_each_time(reply))
+    session = await target.open()
+    case = [("open", OLD, "whole", "all"), ("parts", "body", 0), ("wait",)]
+    [fault] = (await Player().play(case, session)).faults
+    assert fault.method == "tools/list"
+    assert fault.kind == ("crash" if ends else "row")
+
+
 def test_chunks_are_read_by_a_parser() -> None:
     parser = h11.Connection(h11.SERVER)
     head = b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"

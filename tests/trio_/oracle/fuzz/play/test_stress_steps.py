@@ -80,6 +80,8 @@ class FakeSession:
         self.held: list[bytes] = []
         self.beside = 0
         self.notes: list[Any] = []
+        self.may_read = trio.Event()
+        self.may_read.set()
         self.open: dict[int, Any] = {}
 
     def time(self) -> float:
@@ -112,8 +114,11 @@ class FakeSession:
     async def send(self, message: Any) -> None:
         await self.send_data(json.dumps(message).encode())
 
-    def pause_reading(self) -> None: ...
-    def resume_reading(self) -> None: ...
+    def pause_reading(self) -> None:
+        self.may_read = trio.Event()
+
+    def resume_reading(self) -> None:
+        self.may_read.set()
 
 
 class FakePlayer:
@@ -199,8 +204,10 @@ async def test_deep_message_has_the_depth_that_is_named() -> None:
 
 
 async def test_stress_before_the_conversation_does_nothing() -> None:
-    session = await FakePlayer("", "http").play(("large", "message", 10), ("heads", 1))
-    assert (session.sent, session.held, session.notes) == ([], [], [])
+    for transport in "stdio", "http":
+        steps = ("large", "message", 10), ("heads", 1), ("unread", 1)
+        session = await FakePlayer("", transport).play(*steps)
+        assert (session.sent, session.held, session.notes) == ([], [], [])
 
 
 async def test_unread_server_that_ends_gets_no_more_requests(autojump_clock: Any) -> None:
@@ -215,6 +222,47 @@ async def test_unread_server_that_ends_gets_no_more_requests(autojump_clock: Any
     player = FakePlayer(D, "stdio")
     player.session = EndingSession(D, "stdio")
     assert len((await player.play(("unread", 100))).sent) == 3
+
+
+async def test_unread_server_is_read_again_after_half_a_second(autojump_clock: Any) -> None:
+    """It may read nothing itself until then, and a play that is cancelled reads on at once."""
+
+    class BlockedSession(FakeSession):
+        async def send_data(self, data: bytes) -> None:
+            assert self.may_read.is_set() is (trio.current_time() >= began + 0.5)
+            await super().send_data(data)
+            if len(self.sent) > 2:
+                await self.may_read.wait()
+
+    for seconds, count in (60, 5), (0.1, 3):
+        began = trio.current_time()
+        player = FakePlayer(D, "stdio")
+        player.session = session = BlockedSession(D, "stdio")
+        with trio.move_on_after(seconds):
+            await player.play(("unread", 5))
+        assert trio.current_time() == began + min(seconds, 0.5)
+        assert len(session.sent) == count
+        assert session.may_read.is_set()
+
+
+@pytest.mark.parametrize(
+    ("count", "takes", "requests"),
+    [(1, 99, [1] * 8), (17, 99, [2] * 8), (17, 0, [2])],
+)
+async def test_unread_requests_over_http_are_shared_by_a_few_connections(
+    count: int, takes: int, requests: list[int]
+) -> None:
+    """`takes` is how many connections the server accepts. Each is a further one of the case."""
+
+    class FullSession(FakeSession):
+        async def hold(self, *requests: bytes, max_read: int | None = None) -> bool:
+            return await super().hold(*requests) and len(self.held) <= takes
+
+    player = FakePlayer(D, "http")
+    player.session = FullSession(D, "http")
+    session = await player.play(("unread", count))
+    assert [each.count(b"POST /mcp") for each in session.held] == requests
+    assert session.sent == []
 
 
 async def test_stress_is_noted_in_the_trace() -> None:
