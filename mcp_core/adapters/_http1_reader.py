@@ -36,27 +36,20 @@ class H11ResponseReader(h11.Connection):
             h11.RemoteProtocolError: the server sent what isn't HTTP/1.1, or a head or trailers that
                 are too long.
         """
-        if self.their_state is not h11.SEND_RESPONSE:
-            return self._next_of_body()
-        before = len(self.trailing_data[0])
-        event = self._next_within_limit(_LONG_HEAD)
-        if before - len(self.trailing_data[0]) > MAX_RESPONSE_HEAD:
-            raise h11.RemoteProtocolError(_LONG_HEAD, _TOO_LONG)
-        return event
-
-    def _next_of_body(self) -> type[h11.NEED_DATA | h11.PAUSED] | h11.Event:
-        event = self._next_within_limit(_LONG_TRAILERS)
-        if type(event) is h11.EndOfMessage and event.headers:
-            size = sum(len(name) + len(value) + _LINE_BYTES for name, value in event.headers)
-            if size > MAX_RESPONSE_HEAD:
-                raise h11.RemoteProtocolError(_LONG_TRAILERS, _TOO_LONG)
-        return event
-
-    def _next_within_limit(self, error: str) -> type[h11.NEED_DATA | h11.PAUSED] | h11.Event:
-        """Return the next event. `error` says what is incomplete and too long."""
+        is_head = self.their_state is h11.SEND_RESPONSE
+        error = _LONG_HEAD if is_head else _LONG_TRAILERS
+        before = len(self.trailing_data[0]) if is_head else 0
         try:
-            return super().next_event()
+            event = super().next_event()
         except h11.RemoteProtocolError as exc:
             if exc.error_status_hint != _TOO_LONG:
                 raise
             raise h11.RemoteProtocolError(error, _TOO_LONG) from None
+        size = 0
+        if is_head:
+            size = before - len(self.trailing_data[0])
+        elif type(event) is h11.EndOfMessage and event.headers:
+            size = sum(len(name) + len(value) + _LINE_BYTES for name, value in event.headers)
+        if size > MAX_RESPONSE_HEAD:
+            raise h11.RemoteProtocolError(error, _TOO_LONG)
+        return event
