@@ -129,6 +129,14 @@ def test_word_of_a_text_is_no_mention(text: str) -> None:
     assert kinds(tool(description=text)) == []
 
 
+def test_member_of_every_definition_is_no_mention() -> None:
+    """Its name comes from the protocol, not from the server."""
+    names = ToolNames([QualifiedName("other", "inputSchema")])
+    schema = {"minimum": 1, "default": None, "description": "or inputSchema"}
+    found = find_warnings(tool(properties={"p": schema}), "evil", names)
+    assert [each.path for each in found] == ["inputSchema.properties.p.description"]
+
+
 def test_mention_of_a_tool_that_the_server_has_too_is_not_marked() -> None:
     names = ToolNames([*GITHUB, QualifiedName("other", "create_issue")])
     assert find_warnings(tool(description="after create_issue"), "other", names) == []

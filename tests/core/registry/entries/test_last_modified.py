@@ -14,6 +14,7 @@ from tests.harness.messages.scripted_client import ScriptedClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import tzinfo
 
 NOON = datetime(2026, 7, 28, 12, tzinfo=UTC)
 NOON_TEXT = "2026-07-28T12:00:00Z"
@@ -180,6 +181,7 @@ async def later() -> datetime:
             "lastModified is given twice",
         ),
         ({"annotations": Annotations(last_modified="yesterday")}, "is no ISO 8601 time"),
+        ({"annotations": Annotations(last_modified=7)}, "a datetime or a text, not int"),  # type: ignore[arg-type]
     ],
 )
 def test_invalid_last_modified_is_refused_at_the_declaration(options: Any, error: str) -> None:
@@ -187,9 +189,10 @@ def test_invalid_last_modified_is_refused_at_the_declaration(options: Any, error
         Server("s").add_resource("notes://today", text, **options)
 
 
-def test_annotations_may_have_a_datetime() -> None:
+@pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=2))])
+def test_annotations_may_have_a_datetime(zone: tzinfo) -> None:
     server = Server("s")
-    given: Any = {"last_modified": NOON, "priority": 1}
+    given: Any = {"last_modified": NOON.astimezone(zone), "priority": 1}
     server.add_resource("notes://today", text, annotations=Annotations(**given))
     stage = ScriptedClient(server, E)
     stage.asks(1, "resources/list")
