@@ -308,6 +308,19 @@ async def test_listening_to_an_ended_task_gets_its_outcome() -> None:
         assert "result" in state
 
 
+async def test_second_listen_request_leaves_the_tasks_of_the_first() -> None:
+    steps = Steps()
+    async with conversation(E, steps.server, Plain) as peer:
+        ids = [await create(peer, "work") for _ in range(2)]
+        for task_id in ids:
+            await listen(peer, task_id)
+            await peer.expect("notifications/tasks")
+        await peer.request("tasks/cancel", {"taskId": ids[0]})
+        messages = [await peer.receive() for _ in range(2)]  # in either order
+        (state,) = [each["params"] for each in messages if "method" in each]
+        assert (state["taskId"], state["status"]) == (ids[0], "cancelled")
+
+
 async def test_cancelled_listen_request_gets_no_more_states() -> None:
     steps = Steps()
     async with conversation(E, steps.server, Plain) as peer:
