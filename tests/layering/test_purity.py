@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+# Its processes load nearly all packages that we have: 3 s of CPU, and a minute beside much else.
+pytestmark = pytest.mark.timeout(120)
 ROOT = Path(__file__).parents[2]
 ACTING = """
     anyio asyncio concurrent.futures ctypes h11 h2 http http.client jsonschema joserfc logging
