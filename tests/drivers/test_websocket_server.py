@@ -235,7 +235,7 @@ async def test_websocket_broken_while_sending_ends_the_handler() -> None:
     async with serve_app(either.package().asgi(neutral.server)) as host:
         call = await accepted(host)
         call.accepting = anyio.Event()
-        call.deliver(calling(1, "flood", number=500))
+        call.deliver(calling(1, "flood", number=320))
         await either.wait_all_tasks_blocked()
         reported = len(neutral.log)
         call.send_error = OSError("gone")
@@ -247,11 +247,11 @@ async def test_websocket_broken_while_sending_ends_the_handler() -> None:
 
 
 async def test_websocket_unread_output_pauses_the_handler() -> None:
-    """A slow reader gets all 501 messages. The ASGI server decides when to give one up."""
+    """A slow reader gets all 321 messages. The ASGI server decides when to give one up."""
     neutral = Neutral()
     async with connected(neutral) as call:
         call.accepting = anyio.Event()
-        call.deliver(calling(1, "flood", number=500))
+        call.deliver(calling(1, "flood", number=320))
         await either.sleep(5)
         reported = len(neutral.log)
         assert 10 < reported < 300
@@ -259,11 +259,11 @@ async def test_websocket_unread_output_pauses_the_handler() -> None:
         assert len(neutral.log) == reported
         call.accepting.set()
         await answer_to(call, 1)
-        assert len(call.sent) == 1 + 501
+        assert len(call.sent) == 1 + 321
         call.accepting = anyio.Event()
-        call.deliver(calling(2, "flood", number=500))
+        call.deliver(calling(2, "flood", number=320))
         await either.sleep(5)
-        assert 510 < len(neutral.log) < 800
+        assert 330 < len(neutral.log) < 620
         reported = len(neutral.log)
         call.deliver(GONE)
         await call.end()

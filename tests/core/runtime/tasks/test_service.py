@@ -101,8 +101,10 @@ def test_other_tasks_run_while_many_expired_records_are_removed() -> None:
         service._store.immediate = False
         service.runtime.start_soon(run_beside)
         assert await service.remove_expired()
-        without_repeats = [step for step, before in pairwise(["", *steps][::-1]) if step != before]
-        assert without_repeats == ["removed", "other"] * 2 + ["removed"]
+        # trio runs the two in any order within a round, so there is one for sure in two rounds.
+        last = len(steps) - steps[::-1].index("removed")
+        assert steps.count("removed") == 3
+        assert "other" in steps[steps.index("removed") : last]
 
     run(main)
 
