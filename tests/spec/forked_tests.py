@@ -207,9 +207,12 @@ def _codes_within(code: CodeType) -> Iterator[CodeType]:
 
 def _own(code: CodeType) -> tuple[object, ...]:
     """Return what a piece of code does, without lines, and without the code within it."""
+    # Since Python 3.13 a class knows its first line.
+    line = code.co_firstlineno if "__firstlineno__" in code.co_names else None
     constants = [
         "code" if isinstance(each, CodeType) else (type(each), repr(each))
         for each in code.co_consts
+        if type(each) is not int or each != line
     ]
     return (
         *(code.co_code, code.co_names, code.co_varnames, code.co_cellvars, code.co_freevars),
