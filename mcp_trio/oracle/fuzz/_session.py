@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import trio
 from msgspec.structs import replace
@@ -55,6 +55,13 @@ CAPABILITIES: Final[dict[str, dict[str, Any]]] = {
 _INFO: Final = {"name": "mcp-trio fuzz", "version": "1"}
 
 
+class QuickRequest(NamedTuple):
+    """A request that has succeeded, without its response, which may be large."""
+
+    request: SentRequest
+    seconds: float
+
+
 class TargetSession(ABC):
     """A conversation with a target. Each transport has a subclass.
 
@@ -68,7 +75,8 @@ class TargetSession(ABC):
         revision, offers: set by the step `open`; empty before.
         is_second: it is of the case's second client, beside the first one's.
         is_open: requests of all kinds may be sent.
-        is_busy: a request may still be running although it was cancelled for taking too long.
+        running: the names of requests that may still be running although they were cancelled for
+            taking too long.
         is_misled: a step gave the server a wrong response, so that it may wait for the right one.
         cancelled_at: when a step cancelled a request that can take long. None once a later request
             was answered.
@@ -82,7 +90,7 @@ class TargetSession(ABC):
         steps: further steps that this transport has.
         drops: True for a request, or a batch's list, that the server is known to drop.
         call_times: how long the calls of tools take; a player sets it.
-        succeeded: the names of the calls that have succeeded in this session.
+        quickest: of each name the quickest request that has succeeded in this session.
         outlives_input: the process went on after the end of its input.
         ended: why the conversation is over, empty before that.
         exit_status: the process's exit status, None while it runs and for a URL.
@@ -105,7 +113,7 @@ class TargetSession(ABC):
         self.is_second = False
         self.is_open = False
         self.spent = False
-        self.is_busy = False
+        self.running: set[str] = set()
         self.is_misled = False
         self.cancelled_at: float | None = None
         self.answered = 0
@@ -116,7 +124,7 @@ class TargetSession(ABC):
         self.steps: Mapping[str, Any] = {}
         self.drops: Callable[[Any], bool] = lambda message: False
         self.call_times = CallTimes()
-        self.succeeded: set[str] = set()
+        self.quickest: dict[str, QuickRequest] = {}
         self.outlives_input = False
         self.ended = ""
         self.exit_status: int | None = None
@@ -277,6 +285,11 @@ class TargetSession(ABC):
     def longest_start(self) -> float | None:
         """The target's longest start so far, in seconds, None before the first start."""
         return None
+
+    @property
+    def is_busy(self) -> bool:
+        """True if a call that took too long may still be running."""
+        return bool(self.running)
 
     @property
     def may_be_busy(self) -> bool:
@@ -505,11 +518,17 @@ class TargetSession(ABC):
         if isinstance(result, dict):
             self._receive_result(request, result)
             if not request.is_bounded and result.get("isError") is not True:
-                began = max(request.sent_at, self.opened_at)
-                self.call_times.add(request.name, trio.current_time() - began)
-                if len(self.succeeded) < MAX_KEPT:
-                    self.succeeded.add(request.name)
+                self._keep_success(request)
         return request.method
+
+    def _keep_success(self, request: SentRequest) -> None:
+        name, began = request.name, max(request.sent_at, self.opened_at)
+        seconds = trio.current_time() - began
+        self.call_times.add(name, seconds)
+        known = self.quickest.get(name)
+        if seconds < known.seconds if known else len(self.quickest) < MAX_KEPT:
+            copy = SentRequest(request.message, is_plain=True, is_bounded=False)
+            self.quickest[name] = QuickRequest(copy, seconds)
 
     def _receive_change(self, message: Mapping[str, Any]) -> None:
         """Keep what has changed, and the last call, which may have changed it."""

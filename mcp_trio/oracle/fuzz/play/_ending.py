@@ -19,7 +19,13 @@ from mcp_trio.oracle.fuzz._fault import (
 from mcp_trio.oracle.fuzz._known_crashes import find_known_crash
 from mcp_trio.oracle.fuzz._revisions import dialect_of
 
-from ._unanswered import excused_by_call, report_missing, settle, wait_for_all
+from ._unanswered import (
+    excused_by_call,
+    report_missing,
+    serves_calls_again,
+    settle,
+    wait_for_all,
+)
 from ._unknown import served_unknown, unasked_updates
 from ._waiting import exchange_probe, wait_until
 
@@ -65,10 +71,13 @@ async def _finish_requests(play: Play) -> None:
 async def _finish_session(play: Play, probes: bool) -> None:
     """Find out whether the server still serves a client, and end the case for it."""
     session = play.session
-    if probes and not play.is_over() and session.is_open and await _probe(play):
+    is_served = probes and not play.is_over() and session.is_open and await _probe(play)
+    if is_served:
         for request in session.requests:
             if request.is_dropped and request.answer is None and not request.cancelled:
                 report_missing(play, request)
+    if session.is_busy and not (is_served and await serves_calls_again(play)):
+        session.spent = True
     # Changes are reported later than the calls that made them have ended.
     play.report(unasked_updates(session.updates, session.requests, session.revision))
     if session.ended and _is_unexpected_end(play):
@@ -122,12 +131,12 @@ async def _probe(play: Play) -> bool:
 def _is_unexpected_end(play: Play) -> bool:
     """Return True if the end of the conversation is a fault.
 
-    After an unusual beginning, or once a response is missing, a server may end the conversation. A
-    process must not crash even then. Before the handshake only a signal says that it has crashed:
-    with an exit status, a server can refuse the conversation.
+    After an unusual beginning, or once a response is missing or late, a server may end the
+    conversation. A process must not crash even then. Before the handshake only a signal says that
+    it has crashed: with an exit status, a server can refuse the conversation.
     """
     session = play.session
-    if not session.spent:
+    if not session.spent and not session.is_busy:
         return True
     status = session.exit_status
     if status is None or play.has_disconnected:

@@ -53,6 +53,7 @@ __all__ = [
     "STOPPED",
     "excused_by_call",
     "report_missing",
+    "serves_calls_again",
     "settle",
     "wait_for_all",
 ]
@@ -150,15 +151,32 @@ async def _examine_bounded(
 async def _cancel_slow(play: Play, request: SentRequest) -> None:
     """Cancel a request that runs the author's code and takes too long."""
     session = play.session
-    session.is_busy = True
-    # Nothing more is certain in this session: the call can be in the way of all others, and
-    # everything that waits for it costs seconds.
-    session.spent = True
+    session.running.add(request.name)
     if not request.batch:  # otherwise it may be the batch that is lost
         play.call_times.add_late(request.name, begin_of(play, request), trio.current_time())
         play.outcome.slow.append(request.name)
     await play.cancel_request(request)
     session.open.pop(request.id, None)
+
+
+async def serves_calls_again(play: Play) -> bool:
+    """Return True if no call that took too long and was cancelled is in the way of others.
+
+    A call of the same name that was quick in this session must be quick again. Otherwise nothing
+    more is certain in the session, and everything that waits for such a call costs seconds.
+    """
+    session = play.session
+    for name in sorted(session.running):
+        quickest = session.quickest.get(name)
+        again = None if quickest is None else await _call_again(play, quickest.request)
+        if again is None or session.ended:
+            return False
+        if again.answer is None:
+            await play.cancel_request(again)
+        if again.answer is None or "result" not in again.answer:
+            return False
+    session.running.clear()
+    return True
 
 
 async def _watch_cancelled(play: Play) -> None:
@@ -386,7 +404,7 @@ async def _examine_stopped(play: Play, request: SentRequest) -> None:
     wait for its turn, or for an event.
     """
     session, times = play.session, play.call_times
-    has_answered = any(request.name in each.succeeded for each in play.clients)
+    has_answered = any(request.name in each.quickest for each in play.clients)
     if request.method != "tools/call" or not has_answered:
         return
     if play.clients.may_be_busy() or play.before_cancel or not request.is_plain:
@@ -405,7 +423,7 @@ async def _examine_stopped(play: Play, request: SentRequest) -> None:
         return
     name = shown_value(name_of(request.message))
     times.add_stopped(request.name)
-    before = "" if request.name in session.succeeded else " the other client"
+    before = "" if request.name in session.quickest else " the other client"
     is_certain = False
     if other:
         is_certain = times.proves and times.is_steady(request.name)
@@ -457,7 +475,7 @@ def _without_meta(value: Any) -> Any:
 async def _find_answered(play: Play, request: SentRequest) -> str:
     """Return who gets a result for the same call in time, "" for no one."""
     other = play.clients.other
-    has_answered = other is not None and request.name in other.succeeded
+    has_answered = other is not None and request.name in other.quickest
     if has_answered and await play.clients.as_other(_is_answered_again, play, request):
         return "the other client"
     if await _are_answered_elsewhere(play, [request], [request]):
@@ -470,18 +488,29 @@ async def _is_answered_again(play: Play, request: SentRequest) -> bool:
     session = play.session
     if not session.is_open or session.ended:
         return False
-    token = {} if request.token is None else {"progressToken": session.new_token()}
-    params = _without_meta(request.message.get("params", {}))
-    try:
-        again = await play.send(request.method, params, extra_meta=token)
-    except ToolNotAllowed:
-        return False  # it was too slow for another lane meanwhile
-    end = trio.current_time() + play.call_times.timeout(request.name)
-    await wait_as_long(play, [again], end)
+    again = await _call_again(play, request)
+    if again is None:
+        return False
     if again.answer is None:
         await _cancel_slow(play, again)
         return False
     return "result" in again.answer
+
+
+async def _call_again(play: Play, request: SentRequest) -> SentRequest | None:
+    """Send a request again, and wait as long as for any of its name.
+
+    None is returned if it may not be sent any more: its tool was too slow for another lane.
+    """
+    token = {} if request.token is None else {"progressToken": play.session.new_token()}
+    params = _without_meta(request.message.get("params", {}))
+    try:
+        again = await play.send(request.method, params, extra_meta=token)
+    except ToolNotAllowed:
+        return None
+    end = trio.current_time() + play.call_times.timeout(request.name)
+    await wait_as_long(play, [again], end)
+    return again
 
 
 async def _are_answered_elsewhere(

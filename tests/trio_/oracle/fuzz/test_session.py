@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from mcp_trio.oracle.fuzz._fault import TargetFault
 from mcp_trio.oracle.fuzz._interoperable_json import read_plain_request
-from tests.trio_.oracle.fuzz.memory_target import MemoryTarget, answers
+from tests.trio_.oracle.fuzz.memory_target import MemoryTarget, answers, same_each_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from trio.testing import MockClock
 
 
 @pytest.mark.parametrize(
@@ -64,3 +72,22 @@ async def test_further_session_continues_the_trace_with_the_next_number() -> Non
     for name in ("judge", "lines", "began_at", "recording", "requests", "drops", "call_times"):
         assert getattr(third, name) is getattr(first, name), name
     assert (third.messages, third.is_second) == (3, True)
+
+
+def served_calls(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    yield {"jsonrpc": "2.0", "id": message["id"], "result": {"content": []}}
+
+
+async def test_quickest_success_of_a_tool_is_kept(autojump_clock: MockClock) -> None:
+    """It is sent again after a slow call: see `serves_calls_again`."""
+    target = MemoryTarget(same_each_time(served_calls))
+    session = await target.open()
+    for id, seconds in enumerate((2.0, 1.0, 3.0)):
+        target.times = {"tools/call": seconds}
+        params = {"name": "nap", "_meta": None}
+        await session.send({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+        await session.wait_changed(math.inf)
+    (kept,) = session.quickest.values()
+    assert (kept.request.id, kept.request.name, kept.request.answer) == (1, "tools/call nap", None)
+    assert kept.seconds == pytest.approx(1.0)
+    await session.aclose()

@@ -1027,3 +1027,62 @@ def test_target_that_begins_no_conversation_is_lost_after_five_cases() -> None:
     run = played(MemoryTarget(refuses), *[PING] * 9)
     assert run.is_lost
     assert "the target failed 5 times in a row to begin a conversation" in run.notes
+
+
+def waits_for(
+    *slow: int, after: int | None = None
+) -> Callable[[Mapping[str, Any], int], Iterator[dict[str, Any]]]:
+    """Return the answers of a server whose tool never answers these minutes.
+
+    After a call of `after` minutes, it answers no call of the same start.
+    """
+    blocked: set[int] = set()
+
+    def some(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        if message.get("method") == "tools/call":
+            minutes = message["params"]["arguments"]["minutes"]
+            if start in blocked or minutes in slow:
+                blocked.update({start} if minutes == after else set())
+                return iter(())
+        return serves_calls(message)
+
+    return some
+
+
+@pytest.mark.parametrize(
+    ("answers", "minutes", "starts"),
+    [
+        (waits_for(9), (1, 9, 2, 9, 1), 1),
+        (waits_for(9, after=9), (1, 9, 1), 2),  # as a server that handles one call at a time
+        (waits_for(9), (9, 1, 1), 2),  # no call has shown how quick the tool is
+        (waits_for(8, 9, after=8), (1, 9, 8, 1), 2),
+    ],
+)
+def test_session_after_a_slow_call_is_used_again_if_calls_are_quick_again(
+    answers: Callable[[Mapping[str, Any], int], Iterator[dict[str, Any]]],
+    minutes: tuple[int, ...],
+    starts: int,
+) -> None:
+    cases: list[Case] = [[PING[0], ("call", "nap", {"minutes": each}, ())] for each in minutes]
+    run = played(MemoryTarget(answers), *cases, tools=("nap",))
+    assert run.starts == starts
+    assert run.slow == {"tools/call nap": sum(each > 2 for each in minutes)}
+    assert not any(each.is_failure for each in run.findings)
+
+
+def test_process_that_ends_after_a_slow_call_has_not_crashed() -> None:
+    """It ends in order, as it does for a client that takes no answer in time for a fault."""
+
+    class EndingSession(MemorySession):
+        async def send_text(self, text: str, message: Mapping[str, Any]) -> None:
+            await super().send_text(text, message)
+            if message["method"] == "notifications/cancelled":
+                self.end("its stdout has ended")
+                self.exit_status = 0
+
+    target = MemoryTarget(waits_for(9))
+    target.session_class = EndingSession
+    call = ("call", "nap", {"minutes": 9}, ())
+    run = played(target, [PING[0], call], tools=("nap",))
+    assert run.slow == {"tools/call nap": 1}
+    assert run.findings == []
