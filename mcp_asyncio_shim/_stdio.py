@@ -7,7 +7,8 @@
 3. A child is ended with its process group, and on Linux with all processes that it has started.
    Elsewhere, what it leaves running when it ends by itself isn't signalled.
 4. A child shares our stderr, unless that is a terminal: then its output is copied, with control
-   characters escaped. They could move the cursor or imitate output of this program.
+   characters escaped. They could move the cursor or imitate output of this program. What a stopped
+   terminal doesn't take is lost, except on Windows, where it is waited for.
 
 Files that asyncio cannot wait for, such as regular files, are refused. On Windows it cannot wait
 for any: threads read and write (`_threads.py`), and of a child that is stopped the others survive.
@@ -27,7 +28,6 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, 
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core import ConnectFailed
-from mcp_core.drivers import ByteEscaper
 from mcp_core.processes import ProcessTree, UnsafeArgument, child_environment, windows_command
 from mcp_core.runtime import READ_SIZE
 
@@ -64,6 +64,8 @@ _STDERR_TAIL: Final = 64 * 1024
 _END_TIMEOUT: Final = 0.5
 # Seconds between two searches of all processes, which take milliseconds.
 _SCAN_INTERVAL: Final = 0.05
+# Seconds between two attempts to write to a terminal that takes nothing.
+_POLL_INTERVAL: Final = 0.02
 
 
 @asynccontextmanager
@@ -338,18 +340,20 @@ class _CopiedStderr:
     async def copy(self, reader: asyncio.StreamReader) -> None:
         """Copy it until its end."""
         self.ended.clear()
-        escaper = ByteEscaper()
+        from mcp_core.adapters import StderrCopy
+
+        copy, loop = StderrCopy(os.dup(2)), asyncio.get_running_loop()
         try:
             while data := await reader.read(READ_SIZE):
                 if self.record is not None:
                     self.record.stderr(data)
                 self.tail += data
                 del self.tail[:-_STDERR_TAIL]
-                data = escaper.feed(data)
-                with suppress(OSError):  # the terminal is closed; the child must not block
-                    while data:
-                        data = data[os.write(2, data) :]
+                copy.begin(data, loop.time())
+                while not copy.write_some(loop.time()):  # noqa: ASYNC110  it has no event
+                    await asyncio.sleep(_POLL_INTERVAL)
         finally:
+            copy.close()
             self.ended.set()
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ._served_source import ServedSourceError as ServedSourceError
     from ._served_source import is_of_served_code as is_of_served_code
     from ._sqlite import SqliteTaskStore as SqliteTaskStore
+    from ._stderr_copy import StderrCopy as StderrCopy
     from ._trace_directory import TraceDirectory as TraceDirectory
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "ServedSource",
     "ServedSourceError",
     "SqliteTaskStore",
+    "StderrCopy",
     "StreamRecorder",
     "TraceDirectory",
     "add_recording_options",
@@ -84,6 +86,7 @@ _MODULES = {
     ),
     "._served_source": ("ServedSource", "ServedSourceError", "is_of_served_code"),
     "._sqlite": ("SqliteTaskStore",),
+    "._stderr_copy": ("StderrCopy",),
     "._trace_directory": ("TraceDirectory",),
 }
 

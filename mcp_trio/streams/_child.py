@@ -29,7 +29,6 @@ import trio
 from trio.abc import ReceiveStream
 
 from mcp_core import ConnectFailed
-from mcp_core.drivers import ByteEscaper
 from mcp_core.processes import ProcessTree, UnsafeArgument, child_environment, windows_command
 
 if TYPE_CHECKING:
@@ -46,7 +45,6 @@ __all__ = ["ChildProcess", "Grace", "Stderr", "spawn", "with_cure"]
 Stderr = Literal["forward", "discard"] | Callable[[str], object]
 
 _STDERR_TAIL = 64 * 1024  # bytes of stderr that are kept, and at which a longer line is split
-_STALL_TIMEOUT = 1.0  # seconds that our blocked stderr may hold up the child's, once
 _KILL_TIMEOUT = 1.0  # seconds for the kernel to carry out SIGKILL; longer means stuck in a device
 # Seconds to read the rest of stderr while a process outside the group still holds it open.
 _STDERR_TIMEOUT = 0.2
@@ -572,41 +570,23 @@ def _duplicate_stderr() -> int:
 
 
 class _StderrForwarder:
-    """A copier of a child's stderr to ours that neither blocks the event loop nor changes flags.
+    """A copier of a child's stderr to ours, whose flags it doesn't change: see `StderrCopy`.
 
-    A descriptor that polls as writable accepts `PIPE_BUF` bytes without blocking. Bytes that our
-    stderr doesn't accept within a second are dropped. From then on, bytes that it doesn't accept
-    at once are dropped, until it accepts some again.
-
-    A terminal gets escapes in place of control characters. It owns the descriptor `fd`.
+    It owns the descriptor `fd`.
     """
 
     def __init__(self, fd: int) -> None:
-        self._fd = fd
-        self._escaper = ByteEscaper() if os.isatty(self._fd) else None
-        self._poll = select.poll()
-        self._poll.register(self._fd, select.POLLOUT)
-        self._is_stalled = False
+        from mcp_core.adapters import StderrCopy
+
+        self._copy = StderrCopy(fd)
 
     async def write(self, chunk: bytes) -> None:
-        if self._escaper is not None:
-            chunk = self._escaper.feed(chunk)
-        deadline = trio.current_time() + _STALL_TIMEOUT
-        while chunk:
-            if self._poll.poll(0):
-                try:
-                    chunk = chunk[os.write(self._fd, chunk[: select.PIPE_BUF]) :]
-                except OSError:
-                    return  # its reader is gone
-                self._is_stalled = False
-            elif not self._is_stalled and trio.current_time() < deadline:
-                await trio.sleep(_POLL_INTERVAL)
-            else:
-                self._is_stalled = True
-                return
+        self._copy.begin(chunk, trio.current_time())
+        while not self._copy.write_some(trio.current_time()):  # noqa: ASYNC110  it has no event
+            await trio.sleep(_POLL_INTERVAL)
 
     def close(self) -> None:
-        os.close(self._fd)
+        self._copy.close()
 
 
 class _StderrLines:

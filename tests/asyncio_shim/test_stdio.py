@@ -601,6 +601,41 @@ def test_child_stderr_on_terminal_is_escaped() -> None:
     assert shown == b"\\u001b[2J\\u202e\xef\xbf\xbd\r\nend\r\n"
 
 
+CLIENT_AT_STOPPED_TERMINAL = """
+import asyncio, sys
+from mcp_asyncio_shim import connect
+
+SERVER = '''
+import sys
+import mcp_asyncio_shim
+from mcp_core.registry import Server
+sys.stderr.write("x" * 1_000_000)
+sys.stderr.flush()
+mcp_asyncio_shim.run(Server("loud"))
+'''
+
+async def main():
+    async with connect([sys.executable, "-c", SERVER]) as client:
+        print(client.peer.info.name, flush=True)
+
+asyncio.run(main())
+"""
+
+
+def test_child_stderr_is_lost_if_the_terminal_is_stopped() -> None:
+    """The user has stopped the output, which must not stop the program."""
+    ours, theirs = os.openpty()
+    with os.fdopen(ours, "rb", 0), os.fdopen(theirs, "wb", 0) as terminal:
+        done = subprocess.run(
+            [sys.executable, "-c", CLIENT_AT_STOPPED_TERMINAL],
+            stdout=subprocess.PIPE,
+            stderr=terminal,
+            timeout=PATIENCE,
+            check=False,
+        )
+    assert (done.stdout, done.returncode) == (b"loud\n", 0)
+
+
 @pytest.mark.parametrize(
     ("argv", "text"),
     [

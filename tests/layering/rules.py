@@ -239,12 +239,13 @@ HIDDEN_BEHIND_PROTOCOL: Final = {
 
 # The one folder of the core that does I/O: for what must serve both drivers, such as a database. It
 # imports no runtime either, each library on first use, and beside them what is needed for files,
-# for locks between threads and between processes, to wait in a thread, and to find what runs.
+# for locks between threads and between processes, to wait in a thread, to find what runs, and to
+# see whether a descriptor takes bytes.
 ADAPTERS: Final = "mcp_core/adapters/*"
 ADAPTERS_IMPORT: Final = frozenset(
     {
-        *("_thread", "errno", "fcntl", "gc", "mimetypes", "os", "pathlib", "shlex", "stat", "sys"),
-        *("threading", "time"),
+        *("_thread", "errno", "fcntl", "gc", "mimetypes", "os", "pathlib", "select", "shlex"),
+        *("stat", "sys", "threading", "time"),
     }
 )
 

@@ -606,7 +606,6 @@ async def test_child_stderr_forwarding_drops_if_ours_is_blocked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The user's pager stops reading, which must not stop the server: lines are dropped instead."""
-    monkeypatch.setattr(_child, "_STALL_TIMEOUT", 0.5)
     got = bytearray()
     with our_stderr(monkeypatch) as seen:
 
@@ -629,6 +628,22 @@ async def test_child_stderr_forwarding_drops_if_ours_is_blocked(
             assert os.get_blocking(sys.stderr.fileno())
             nursery.start_soon(read_again)
     assert len(got) < 500_000
+
+
+@pytest.mark.process
+async def test_child_stderr_is_lost_if_the_terminal_is_stopped() -> None:
+    """The user has stopped the output, which must not stop the program."""
+    ours, theirs = os.openpty()
+    source = "sys.stderr.write('x' * 1_000_000); sys.stderr.flush(); say('up'); sys.stdin.read()"
+    with (
+        os.fdopen(ours, "rb", 0),
+        os.fdopen(theirs, "wb", 0) as terminal,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(sys, "stderr", terminal)
+        async with spawn(python(source), grace=PATIENT) as child:
+            assert await line(child.stream) == "up"
+    assert len(child.stderr_tail) == 64 * 1024
 
 
 async def test_stderr_that_takes_nothing_is_waited_for_once(
