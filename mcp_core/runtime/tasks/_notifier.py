@@ -11,6 +11,7 @@ Sources: basic/utilities/tasks, Task Status Notification (2025-11-25); the exten
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 from weakref import ref
@@ -19,12 +20,10 @@ from mcp_core.protocol.revisions._dialects import DIALECTS
 from mcp_core.tasks._views import task_status_params
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from mcp_core.runtime._service import Service
     from mcp_core.tasks._record import TaskKey, TaskRecord
 
-    from ._records import TaskRecords
+    from ._records import RecordObserver, TaskRecords
 
 __all__ = ["TaskNotifier", "notifier_of"]
 
@@ -38,6 +37,15 @@ def notifier_of(service: Service, records: TaskRecords) -> TaskNotifier:
     return notifier
 
 
+@dataclass(slots=True)
+class _Followed:
+    """A task whose states are sent: the last one that the client has, and its serial number."""
+
+    observer: RecordObserver
+    serial: int
+    seen: tuple[object, ...]
+
+
 class TaskNotifier:
     """Sends the states of tasks on the connection of `service`. Close it with the connection.
 
@@ -49,18 +57,15 @@ class TaskNotifier:
     def __init__(self, service: Service, records: TaskRecords) -> None:
         self._service = ref(service)
         self._records = records
-        self._observers: dict[TaskKey, Callable[[TaskRecord | None], object]] = {}
-        # By task, the serial number of the last state that the client has, and that state.
-        self._seen: dict[TaskKey, tuple[int, tuple[object, ...]]] = {}
+        self._followed: dict[TaskKey, _Followed] = {}
         self._unsent: dict[TaskKey, TaskRecord] = {}
 
     def __repr__(self) -> str:
-        return f"<TaskNotifier of {len(self._observers)} tasks, {len(self._unsent)} unsent>"
+        return f"<TaskNotifier of {len(self._followed)} tasks, {len(self._unsent)} unsent>"
 
     def follow(self, record: TaskRecord) -> None:
         """Send each later state of a task. The client already has the present state."""
-        self._observe(record.key)
-        self._seen[record.key] = (record.serial, _visible(record))
+        self._observe(record.key, record.serial, _visible(record))
 
     def listen(self, keys: list[TaskKey]) -> None:
         """Send the present states of tasks that the client listens to, and each later state.
@@ -69,29 +74,28 @@ class TaskNotifier:
         """
         service = self._service()
         assert service is not None
-        for key in list(self._observers):  # the listen requests of some have ended
+        for key in list(self._followed):  # the listen requests of some have ended
             if not service.conn.is_subscribed_to_task(key.id):
                 self._discard(key)
         for key in keys:
-            self._observe(key)
-            self._seen[key] = (0, ())
+            self._observe(key, 0, ())
             self._records.changed(key)
 
     def close(self) -> None:
         """Send nothing more. Idempotent."""
-        for key in list(self._observers):
+        for key in list(self._followed):
             self._discard(key)
 
-    def _observe(self, key: TaskKey) -> None:
-        if key not in self._observers:
-            observer = self._observers[key] = partial(self._on_record, key)
+    def _observe(self, key: TaskKey, serial: int, seen: tuple[object, ...]) -> None:
+        if key in self._followed:
+            observer = self._followed[key].observer
+        else:
+            observer = partial(self._on_record, key)
             self._records.observe(key, observer)
+        self._followed[key] = _Followed(observer, serial, seen)
 
     def _discard(self, key: TaskKey) -> None:
-        observer = self._observers.pop(key, None)
-        if observer is not None:
-            self._records.stop_observing(key, observer)
-        self._seen.pop(key, None)
+        self._records.stop_observing(key, self._followed.pop(key).observer)
         self._unsent.pop(key, None)
 
     def _on_record(self, key: TaskKey, record: TaskRecord | None) -> None:
@@ -112,14 +116,14 @@ class TaskNotifier:
             return
         now = service.runtime.wall_time()
         sent = False
-        for key, record in list(self._unsent.items()):
-            del self._unsent[key]
-            serial, seen = self._seen[key]
-            if record.serial <= serial:
+        unsent, self._unsent = self._unsent, {}
+        for key, record in unsent.items():
+            followed = self._followed[key]
+            if record.serial <= followed.serial:
                 continue  # read before a change, and published after it
-            visible = _visible(record)
-            self._seen[key] = (record.serial, visible)
-            if visible == seen:
+            seen, followed.seen = followed.seen, _visible(record)
+            followed.serial = record.serial
+            if followed.seen == seen:
                 continue  # only the lease has changed
             # A client finds the tasks of its own revision only.
             dialect = DIALECTS[record.revision]
