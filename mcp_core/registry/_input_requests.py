@@ -324,8 +324,7 @@ class NestedRequests(abc.ABC, Generic[T]):
             error: the error with which it failed, None for a response.
         """
         if isinstance(error, PeerError):
-            refused = f"the client refused {method}: {error.message}"
-            error = McpError(error.code, refused, error.data)
+            error = self._refused(method, error)
         elif isinstance(error, RemoteProtocolError):
             error = internal_error(self._sender.peer, str(error))
         if error is None:
@@ -336,6 +335,10 @@ class NestedRequests(abc.ABC, Generic[T]):
                 self._sender.no_response_error = error
         if self._error is not None or len(self._responses) == self._sent_count:
             self._wake()
+
+    def _refused(self, method: str, error: PeerError) -> McpError:
+        """Return what is raised for the client's error response to a request."""
+        return McpError(error.code, f"the client refused {method}: {error.message}", error.data)
 
     def fail(self, error: BaseException) -> None:
         """Wake the waiting task with `error`: no further response will be accepted."""

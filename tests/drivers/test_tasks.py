@@ -248,6 +248,28 @@ async def test_task_question_of_cancelled_fetch_is_asked_again() -> None:
         assert result["content"][0]["text"] == "accept {'name': 'Bo'}"
 
 
+async def test_open_question_of_a_closed_connection_is_no_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with conversation(D) as peer:
+        task_id = await start(peer, "ask")
+        await peer.request("tasks/result", {"taskId": task_id})
+        await peer.expect("elicitation/create")
+    assert not caplog.records
+
+
+async def test_error_instead_of_an_answer_is_raised_in_the_task() -> None:
+    error = {"code": -32050, "message": "nobody is here", "data": {"back": "at nine"}}
+    async with conversation(D) as peer:
+        task_id = await start(peer, "ask")
+        fetch = await peer.request("tasks/result", {"taskId": task_id})
+        question = await peer.expect("elicitation/create")
+        await peer.send({"jsonrpc": "2.0", "id": question["id"], "error": error})
+        raised = await peer.expect_error(fetch, -32050)
+    text = "the client refused elicitation/create: nobody is here"
+    assert raised == error | {"message": text}
+
+
 async def test_task_question_is_asked_again_soon_after_its_client_has_stopped_reading(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

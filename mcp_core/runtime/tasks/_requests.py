@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from msgspec import Struct
 
+    from mcp_core._errors import PeerError
     from mcp_core.protocol.revisions._dialects import Dialect
     from mcp_core.registry._input_requests import InputCollector
     from mcp_core.runtime._service import Service
@@ -338,6 +339,10 @@ class TaskQuestion(NestedRequests[Any]):
 
     def _make_result(self, responses: Mapping[str, Any]) -> Any:
         return responses[""]
+
+    def _refused(self, method: str, error: PeerError) -> McpError:
+        # The handler gets it with the method's name: see `TaskInput._decode`.
+        return McpError(error.code, error.message, error.data)
 
 
 TASK_METHODS: Final[Mapping[str, Callable[[Any], Awaitable[Any]]]] = {
