@@ -7,7 +7,7 @@ joins, and uses a server's name of its own.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -25,6 +25,7 @@ T = TypeVar("T")
 _PATIENCE: Final = 20.0
 _MAX_NUMBER: Final = 2**21 - 1
 _TOGETHER: Final = 10  # publishes at once
+_SHORT: Final = 0.05  # seconds for a read that begins to wait
 _NAME_SIZE: Final = 8  # bytes
 _TOOLS: Final = ("tools",)
 
@@ -82,25 +83,54 @@ class _Stores:
 
         return await self.runtime.within(_PATIENCE, wait)
 
+    def begin(self, function: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
+        """Run `function` in a task. What is returned waits for its value, or its exception."""
+        ended = self.runtime.new_event()
+        values: list[T] = []
+        errors: list[Exception] = []
+
+        async def run() -> None:
+            try:
+                values.append(await function())
+            except Exception as exc:  # noqa: BLE001 - raised by the check
+                errors.append(exc)
+            ended.set()
+
+        async def outcome() -> T:
+            await self.runtime.wait(ended)
+            if errors:
+                raise errors[0]
+            return values[0]
+
+        self.runtime.start_soon(run)
+        return outcome
+
     async def read(
         self, store: SessionStore, position: Position, number: int
     ) -> list[tuple[int, WorkerMessage] | None]:
-        """Read until so many messages of this check have come, or a gap. Return all."""
+        """Read until so many messages of this check have come, or a gap. Return all.
+
+        There are fewer if the store has lost some, so that they don't come within `_PATIENCE`.
+        """
         found: list[tuple[int, WorkerMessage] | None] = []
-        while len(found) < number and None not in found:
-            batch = await self.soon(store.read(position))
-            _check(isinstance(batch, WorkerBatch), f"read returns a WorkerBatch, not {batch!r}")
-            _check(
-                batch.position >= position,
-                f"after {position}, read went back to {batch.position}",
-            )
-            _check(
-                bool(batch.messages) == (batch.position > position),
-                f"read went from {position} to {batch.position} with {len(batch.messages)}"
-                " messages",
-            )
-            position = batch.position
-            found += [each for each in batch.messages if each is None or self._is_ours(each)]
+
+        async def read_on() -> None:
+            place = position
+            while len(found) < number and None not in found:
+                batch = await store.read(place)
+                _check(isinstance(batch, WorkerBatch), f"read returns a WorkerBatch, not {batch!r}")
+                _check(
+                    batch.position >= place, f"after {place}, read went back to {batch.position}"
+                )
+                _check(
+                    not batch.messages or batch.position > place,
+                    f"read returned {len(batch.messages)} messages after {place}, and stays there",
+                )
+                place = batch.position
+                found.extend(each for each in batch.messages if each is None or self._is_ours(each))
+
+        with suppress(TimeoutError):
+            await self.runtime.within(_PATIENCE, read_on)
         return found
 
     def _is_ours(self, entry: tuple[int, WorkerMessage]) -> bool:
@@ -113,6 +143,8 @@ async def _check_closed(store: SessionStore, runtime: TaskRuntime) -> None:
     for name, call in {
         "join": lambda: store.join("x"),
         "heartbeat": lambda: store.heartbeat(1),
+        "alive": lambda: store.alive([1]),
+        "leave": lambda: store.leave(1),
         "publish": lambda: store.publish(1, message),
         "missed": lambda: store.missed("x", position),
         "read": lambda: store.read(position),
@@ -161,8 +193,6 @@ async def _check_numbers(stores: _Stores) -> None:
     await stores.soon(a.leave(numbers[0]))
     alive = await stores.soon(b.alive(numbers))
     _check(alive == {*numbers[1:]}, "a worker that has left isn't alive, and the others are")
-    for store, number in ((b, numbers[1]), (a, numbers[2])):
-        await stores.soon(store.leave(number))
     await stores.soon(a.leave(numbers[0]))  # again: no error
 
 
@@ -195,19 +225,11 @@ async def _check_waiting_read(stores: _Stores) -> None:
     """A read that waits ends when something is published, by another store or by its own."""
     place = await stores.soon(stores.a.join(stores.server))
     for publisher in (stores.b, stores.a):
-        found: list[Any] = []
-        ended = stores.runtime.new_event()
-
-        async def read(position: Position, found: list[Any] = found, ended: Any = ended) -> None:
-            found += await stores.read(stores.a, position, 1)
-            ended.set()
-
-        stores.runtime.start_soon(partial(read, place.position))
-        await stores.runtime.wait(ended, 0.05)
-        _check(not found, "a read has returned a message that wasn't published")
+        reading = stores.begin(partial(stores.read, stores.a, place.position, 1))
+        await stores.runtime.wait(stores.runtime.new_event(), _SHORT)
         message = stores.message("u:waiting")
         position = await stores.soon(publisher.publish(place.number, message))
-        _check(await stores.runtime.wait(ended, _PATIENCE), "a waiting read doesn't end")
+        found = await reading()
         _check(found == [(place.number, message)], f"published: {message}; read: {found}")
         place = place._replace(position=position)
 
@@ -216,11 +238,8 @@ async def _check_cancelled_read(stores: _Stores) -> None:
     """A read that was cancelled loses nothing."""
     store = stores.a
     place = await stores.soon(store.join(stores.server))
-    try:
-        # Others may publish meanwhile, so it may return.
-        await stores.runtime.within(0.05, partial(store.read, place.position))
-    except TimeoutError:
-        pass
+    with suppress(TimeoutError):  # others may publish meanwhile, so it may return
+        await stores.runtime.within(_SHORT, partial(store.read, place.position))
     message = stores.message("u:cancelled")
     await stores.soon(store.publish(place.number, message))
     found = await stores.read(store, place.position, 1)
@@ -229,28 +248,30 @@ async def _check_cancelled_read(stores: _Stores) -> None:
 
 async def _check_together(stores: _Stores) -> None:
     """Publishes at once have positions of their own, and every worker hears them in one order."""
-    runtime = stores.runtime
     workers = [
         (store, await stores.soon(store.join(stores.server))) for store in (stores.a, stores.b)
     ]
-    positions: list[Position] = []
-    ended = runtime.new_event()
-
-    async def publish(store: SessionStore, number: int, uri: str) -> None:
-        positions.append(await store.publish(number, stores.message(uri)))
-        if len(positions) == 2 * _TOGETHER:
-            ended.set()
-
-    for step in range(_TOGETHER):
-        for store, place in workers:
-            runtime.start_soon(partial(publish, store, place.number, f"u:{place.number}:{step}"))
-    _check(await runtime.wait(ended, _PATIENCE), "publishes at once don't end")
+    published = [
+        (store, place.number, stores.message(f"u:{place.number}:{step}"))
+        for step in range(_TOGETHER)
+        for store, place in workers
+    ]
+    publishing = [
+        stores.begin(
+            partial(stores.runtime.within, _PATIENCE, partial(store.publish, number, message))
+        )
+        for store, number, message in published
+    ]
+    positions = [await outcome() for outcome in publishing]
     _check(len({*positions}) == len(positions), f"two messages have one position: {positions}")
     start = workers[-1][1].position
-    orders = [await stores.read(store, start, len(positions)) for store, _ in workers]
+    orders = [await stores.read(store, start, len(published)) for store, _ in workers]
     _check(orders[0] == orders[1], "two workers heard messages in different orders")
-    heard = {uri for entry in orders[0] if entry for uri in getattr(entry[1], "uris", ())}
-    _check(len(orders[0]) == len(heard) == len(positions), "messages were lost, or came twice")
+    wanted = [(number, message) for _, number, message in published]
+    _check(
+        sorted(orders[0], key=repr) == sorted(wanted, key=repr),
+        f"published at once: {wanted}; read: {orders[0]}",
+    )
 
 
 async def _check_missed(stores: _Stores) -> None:
@@ -264,7 +285,6 @@ async def _check_missed(stores: _Stores) -> None:
     last = await stores.soon(a.publish(place.number, two))
     for since, wanted in ((place.position, [one, two]), (between, [two]), (last, [])):
         found = await stores.soon(b.missed(stores.server, since))
-        _check(found is not None, f"the store has forgotten {since} at once")
         message = merged(wanted, stores.server)
         _check(
             found is not None and _content(found) == _content(message),
@@ -283,7 +303,7 @@ async def _check_gaps(stores: _Stores) -> None:
     store = stores.a
     place = await stores.soon(store.join(stores.server))
     last = await stores.soon(store.publish(place.number, stores.message("u:1")))
-    earlier = await stores.soon(store.read(Position(last.epoch - 1, last.number + 5)))
+    earlier = await stores.soon(store.read(Position(last.epoch - 1, last.number)))
     _check(None in earlier.messages, f"after a position of another epoch there is a gap: {earlier}")
     _check(earlier.position >= last, f"it goes on at {last}, not {earlier.position}")
     message = stores.message("u:2")
@@ -297,7 +317,6 @@ async def _check_opened_twice(stores: _Stores) -> None:
     async with stores.a.opened(stores.runtime):
         place = await stores.soon(stores.a.join(stores.server))
     await stores.soon(stores.a.publish(place.number, stores.message("u:1")))
-    await stores.soon(stores.a.leave(place.number))
 
 
 def _content(message: ChangesPublished) -> tuple[Any, ...]:

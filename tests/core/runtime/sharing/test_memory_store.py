@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
-from msgspec.structs import replace
 
 from mcp_core.runtime.sharing import MemoryStore, check_session_store
-from mcp_core.runtime.sharing._contract import _MAX_NUMBER
 from mcp_core.sharing import ChangesPublished, Position, WorkerBatch
 from mcp_trio import testing
 from tests.harness import either
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 pytestmark = pytest.mark.usefixtures("each_driver")
 
@@ -64,104 +57,6 @@ async def test_store_in_another_event_loop_is_refused() -> None:
 async def test_public_check_runs_the_contract() -> None:
     store = MemoryStore()
     await testing.check_session_store(lambda: store)
-
-
-# Each fault that a store may have, as a change of a method of `MemoryStore`.
-async def _reads_itself_only(self: Any, position: Position) -> WorkerBatch:
-    return WorkerBatch(Position(1, position.number + 1), [(1, TOOLS)])
-
-
-async def _rejoins(self: Any, server: str) -> Any:
-    place = await MemoryStore.join(self, server)
-    return place._replace(number=7)
-
-
-async def _forgets(self: Any, server: str, since: Position) -> Any:
-    self._open_runtime()
-
-
-async def _knows_too_much(self: Any, server: str, since: Position) -> Any:
-    self._open_runtime()
-    return TOOLS
-
-
-async def _lives_on(self: Any, workers: Any) -> set[int]:
-    return {*workers}
-
-
-async def _never_beats(self: Any, worker: int) -> None:
-    self._open_runtime()
-
-
-async def _repeats_position(self: Any, worker: int, message: Any) -> Position:
-    await MemoryStore.publish(self, worker, message)
-    return Position(1, 1)
-
-
-async def _counts_from_zero(self: Any, server: str) -> Any:
-    place = await MemoryStore.join(self, server)
-    self.joined = getattr(self, "joined", 0) + 1
-    return place._replace(number=0) if self.joined % 3 == 1 else place
-
-
-async def _counts_too_far(self: Any, server: str) -> Any:
-    place = await MemoryStore.join(self, server)
-    return place._replace(number=place.number + _MAX_NUMBER)
-
-
-async def _leaves_once(self: Any, worker: int) -> None:
-    if worker not in await self.alive([worker]):
-        raise AssertionError("no such worker")
-    await MemoryStore.leave(self, worker)
-
-
-async def _drops_all_uris(self: Any, worker: int, message: ChangesPublished) -> Position:
-    return await MemoryStore.publish(self, worker, replace(message, all_uris=False))
-
-
-async def _drops_elicitations(self: Any, worker: int, message: ChangesPublished) -> Position:
-    return await MemoryStore.publish(self, worker, replace(message, elicitations=()))
-
-
-async def _has_a_gap_after_a_cancelled_read(self: Any, position: Position) -> WorkerBatch:
-    try:
-        batch = await MemoryStore.read(self, position)
-    except (trio.Cancelled, asyncio.CancelledError):
-        self.was_cancelled = True
-        raise
-    return WorkerBatch(batch.position, [None]) if hasattr(self, "was_cancelled") else batch
-
-
-@asynccontextmanager
-async def _waits_to_open(self: Any, runtime: Any) -> AsyncIterator[None]:
-    await either.sleep_forever()
-    yield
-
-
-@pytest.mark.parametrize(
-    ("method", "fault", "text"),
-    [
-        ("read", _reads_itself_only, "has to raise RuntimeError"),
-        ("join", _rejoins, "a number of its own"),
-        ("join", _counts_from_zero, "too high or low"),
-        ("join", _counts_too_far, "too high or low"),
-        ("leave", _leaves_once, "no such worker"),
-        ("publish", _drops_all_uris, "published: .*all_uris=True"),
-        ("publish", _drops_elicitations, "published: .*elicitations="),
-        ("missed", _forgets, "has forgotten"),
-        ("missed", _knows_too_much, "missed since"),
-        ("alive", _lives_on, "alive"),
-        ("heartbeat", _never_beats, "heartbeat returns"),
-        ("publish", _repeats_position, "isn't after"),
-        ("read", _has_a_gap_after_a_cancelled_read, r"published: .*u:cancelled.*read: \[None\]"),
-        ("opened", _waits_to_open, "enter"),
-    ],
-)
-async def test_contract_finds_the_fault(method: str, fault: Any, text: str) -> None:
-    store = type("FaultyMemoryStore", (MemoryStore,), {method: fault})()
-    async with either.open_task_runtime() as runtime:
-        with pytest.raises(AssertionError, match=text):
-            await check_session_store(lambda: store, runtime)
 
 
 async def test_reader_that_is_too_far_behind_gets_a_gap() -> None:
