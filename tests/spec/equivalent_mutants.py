@@ -191,4 +191,22 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "continue",
         "a session that has ended stays so, and the rest of the loop sends nothing then",
     ),
+    Equivalent(
+        "mcp_core/runtime/tasks/_notifier.py::TaskNotifier.listen",
+        "self._observe(key, 0, ())",
+        "self._observe(key, -1, ())",
+        "the serial numbers of records begin at 1",
+    ),
+    Equivalent(
+        "mcp_core/runtime/tasks/_notifier.py::TaskNotifier._send",
+        "if record.serial <= followed.serial:\n    ...",
+        "if record.serial < followed.serial:\n    ...",
+        "with the same serial number it is the same record, in which the client sees nothing new",
+    ),
+    Equivalent(
+        "mcp_core/host/catalog/_server.py::ServerCatalog.set_instructions",
+        "try:\n    ...\nexcept ValueError:\n    self.set_instructions(None)\n    return",
+        "try:\n    ...\nexcept Exception:\n    self.set_instructions(None)\n    return",
+        "a text has nothing else for which its definition can fail",
+    ),
 )

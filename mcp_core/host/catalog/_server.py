@@ -140,13 +140,15 @@ class ServerCatalog:
     def set_instructions(self, text: str | None) -> None:
         """Replace the instructions by `text`, or remove them if `text` is None.
 
-        Instructions above the limit of a definition count as none.
+        Instructions that are longer, as JSON, than a definition may be count as none.
         """
-        if text and len(text.encode("utf-8", "surrogatepass")) > self._limits.definition:
-            text = None
+        try:
+            for _ in self._set_definitions("instructions", [text] if text else []):
+                pass
+        except ValueError:
+            self.set_instructions(None)
+            return
         self._instructions = text or ""
-        for _ in self._set_definitions("instructions", [text] if text else []):
-            pass
         self._compare()
 
     def set_list(self, name: CatalogList, items: Sequence[Any]) -> None:
@@ -297,31 +299,32 @@ class ServerCatalog:
         if kind is None or not self._needs_pins:
             return
         try:
-            encoded = [_encode(item) for item in items]
+            encoded = [(_encode(item), item) for item in items]
         except RecursionError:
             raise ValueError("it is nested too deeply") from None
         limits = self._limits
-        for data in encoded:
+        for data, _ in encoded:
             if len(data) > limits.definition:
                 raise ValueError(f"{len(data)} bytes, and the limit is {limits.definition}")
-        size = sum(map(len, encoded))
+        size = sum(len(data) for data, _ in encoded)
         if size > limits.definitions:
             raise ValueError(f"{size} bytes in all, and the limit is {limits.definitions}")
         known = self._known.get(kind, {})
         found: dict[bytes, Definition] = {}
         computed = 0
-        for data, item in zip(encoded, items, strict=True):
+        for data, item in encoded:
             if data in found:
                 continue
             definition = known.get(data)
             if definition is None:
-                if computed and computed % _STEP == 0:
+                if computed == _STEP:
                     yield
+                    computed = 0
                 definition = define(item)
                 computed += 1
             found[data] = definition
         self._known[kind] = found
-        self._definitions[kind] = tuple(found[data] for data in encoded)
+        self._definitions[kind] = tuple(found[data] for data, _ in encoded)
 
     def _compare(self) -> None:
         if not self._needs_pins:

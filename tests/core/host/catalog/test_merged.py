@@ -145,6 +145,7 @@ def test_server_that_is_discarded_leaves_nothing() -> None:
     merged = merged_of(full("a"), full("b"))
     merged.discard("a")
     merged.discard("never added")
+    assert repr(merged) == "<HostCatalog of 1 servers, 1 available>"
     assert names(merged.tools()) == ["mcp__b__read"]
     assert [each.uri for each in merged.resources()] == ["file:///notes"]
     assert merged.find_tool("mcp__a__read") is None

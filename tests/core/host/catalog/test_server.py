@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -19,6 +20,7 @@ from tests.core.host.catalog.lists import (
     TEMPLATE,
     TEXT,
     names,
+    tool,
 )
 
 if TYPE_CHECKING:
@@ -128,7 +130,8 @@ def test_problem_that_is_long_is_cut_and_escaped() -> None:
     catalog = ServerCatalog("a")
     catalog.set_problem("tools", "\x1b[31m" + "x" * 10_000)
     assert "\x1b" not in catalog.problems["tools"]
-    assert len(catalog.problems["tools"]) < 400
+    cut = r"\u001b[31m" + "x" * 295 + "… (10005 characters)"
+    assert catalog.problems["tools"] == cut
 
 
 def test_omissions_of_a_list_are_escaped_and_replaced() -> None:
@@ -174,9 +177,63 @@ def test_definition_that_cannot_be_compared_is_a_problem_of_its_list() -> None:
         schema = {"properties": {"x": schema}}
     catalog.set_list("tools", [READ, replace(FIND, input_schema=schema)])
     assert catalog.problems["tools"].startswith("a definition cannot be compared: ")
+    assert catalog.problems["tools"].endswith(": it is nested too deeply")
     assert list(catalog.tools) == [READ]
     assert catalog.state("tool", "find") == "absent"
     assert catalog.approved_tools() == [READ]
+    catalog.set_list("tools", [tool("\ud800")])
+    assert "surrogates not allowed" in catalog.problems["tools"]
+
+
+def test_definitions_above_the_limit_of_their_bytes_are_a_problem() -> None:
+    """One may have as many bytes, as JSON, as the limit says, and so may all together."""
+    each = len(msgspec.json.encode(READ))
+    catalog = ServerCatalog("a", limits=CatalogLimits(definition=each, definitions=2 * each))
+    catalog.set_list("tools", [READ, READ])
+    assert catalog.problems == {}
+    catalog.set_list("tools", [replace(READ, description="Reads..")])
+    problem = f"a definition cannot be compared: {each + 1} bytes, and the limit is {each}"
+    assert catalog.problems == {"tools": problem}
+    catalog.set_list("tools", [READ, READ, FIND])
+    size = 2 * each + len(msgspec.json.encode(FIND))
+    problem = f"a definition cannot be compared: {size} bytes in all, and the limit is {2 * each}"
+    assert catalog.problems == {"tools": problem}
+    assert names(catalog.tools) == ["read", "read"]
+
+
+@pytest.mark.parametrize("text", ["x" * 9, "ü" * 5, "\n" * 5, "\ud800"])
+def test_instructions_that_are_too_long_count_as_none(text: str) -> None:
+    """They are measured as JSON, as they are stored: in quotes, and with escapes."""
+    catalog = ServerCatalog("a", limits=CatalogLimits(definition=10))
+    catalog.set_instructions("x" * 8)
+    catalog.pin_first()
+    assert catalog.instructions == "x" * 8
+    catalog.set_instructions(text)
+    assert catalog.instructions == ""
+    assert catalog.state("instructions", "") == "absent"
+    assert catalog.definition("instructions", "") is None
+
+
+def test_list_is_set_in_steps_of_fifty_new_definitions() -> None:
+    catalog = ServerCatalog("a")
+    tools = [tool(str(number)) for number in range(150)]
+    steps = catalog.set_list_in_steps("tools", [tools[0], *tools, *tools])
+    assert [len(catalog.tools) for _ in steps] == [0, 0]
+    assert len(catalog.tools) == 301
+    # Only what is new costs time.
+    assert len([*catalog.set_list_in_steps("tools", [*tools, READ])]) == 0
+    other = [tool(f"another {number}") for number in range(51)]
+    assert len([*catalog.set_list_in_steps("tools", [*tools, *other])]) == 1
+
+
+def test_pins_that_are_set_again_change_nothing() -> None:
+    catalog = full()
+    catalog.pin_first()
+    assert catalog.set_pins(catalog.pins) is False
+    assert catalog.set_pins((define(READ),)) is True
+    assert approved(catalog) == [READ]
+    assert catalog.set_pins(None) is True
+    assert catalog.awaits_first_pins
 
 
 # -- Pins ------------------------------------------------------------------------------------------
@@ -250,6 +307,8 @@ def test_first_pins_of_a_server_without_definitions_are_empty() -> None:
 def test_pins_of_an_earlier_run_are_compared_with_what_is_offered() -> None:
     catalog = ServerCatalog("a", pins=(define(READ), define(FIND)))
     assert not catalog.awaits_first_pins
+    assert catalog.comparison is not None
+    assert names(catalog.comparison.gone) == ["read", "find"]
     catalog.set_list("tools", [READ, FIND_CHANGED])
     assert [catalog.state("tool", name) for name in ("read", "find")] == ["pinned", "changed"]
     assert names(catalog.approved_tools()) == ["read"]
@@ -293,10 +352,10 @@ def test_server_of_the_program_needs_no_pins() -> None:
 
 def test_server_of_the_program_may_have_any_definition() -> None:
     catalog = ServerCatalog("a", needs_pins=False)
-    tool = Tool(name="t", input_schema={"default": float("nan")})
-    catalog.set_list("tools", [tool])
+    found = Tool(name="t", input_schema={"default": float("nan")})
+    catalog.set_list("tools", [found])
     assert catalog.problems == {}
-    assert catalog.approved_tools() == [tool]
+    assert catalog.approved_tools() == [found]
 
 
 def test_limits_by_default_are_above_common_servers() -> None:
