@@ -38,6 +38,14 @@ class StoppedServer:
         await self.wire.shake_hands()
         return self.wire
 
+    async def stop_during_call(self, nursery: either.Nursery, seconds: float) -> Wire:
+        """Serve a call that takes so long, and begin to stop while it runs."""
+        wire = await self.open(nursery)
+        await wire.send(wire.calling(1, "wait", {"seconds": seconds}))
+        await either.wait_all_tasks_blocked()
+        self.stop.set()
+        return wire
+
 
 async def test_serving_stop_ends_an_idle_server_at_once(
     nursery: either.Nursery,
@@ -54,10 +62,7 @@ async def test_serving_stop_finishes_running_and_rejects_new_requests(
 ) -> None:
     """Pings are still answered, so the client doesn't take a shutdown for a dead server."""
     stopping = StoppedServer()
-    wire = await stopping.open(nursery)
-    await wire.send(wire.calling(1, "wait", {"seconds": 3}))
-    await either.wait_all_tasks_blocked()
-    stopping.stop.set()
+    wire = await stopping.stop_during_call(nursery, 3)
     await either.wait_all_tasks_blocked()
     await wire.send(wire.calling(2, "rows"), wire.asking(3, "ping"))
     answers = await stopping.receive_all_by_id()
@@ -75,10 +80,7 @@ async def test_serving_stop_cancels_handlers_after_the_grace(
     nursery: either.Nursery,
 ) -> None:
     stopping = StoppedServer()
-    wire = await stopping.open(nursery)
-    await wire.send(wire.calling(1, "wait", {"seconds": 30}))
-    await either.wait_all_tasks_blocked()
-    stopping.stop.set()
+    await stopping.stop_during_call(nursery, 30)
     answers = await stopping.receive_all_by_id()
     assert answers[1]["error"] == {"code": -32000, "message": "the server is being shut down"}
     assert stopping.ended == 5
@@ -89,10 +91,7 @@ async def test_serving_stop_ends_at_end_of_input_during_the_grace(
     nursery: either.Nursery,
 ) -> None:
     stopping = StoppedServer()
-    wire = await stopping.open(nursery)
-    await wire.send(wire.calling(1, "wait", {"seconds": 3}))
-    await either.wait_all_tasks_blocked()
-    stopping.stop.set()
+    wire = await stopping.stop_during_call(nursery, 3)
     await either.sleep(1)
     await wire.stream.send_eof()  # type: ignore[attr-defined]
     answers = await stopping.receive_all_by_id()
@@ -127,10 +126,7 @@ async def test_serving_cancelled_during_the_grace_ends_at_once(nursery: either.N
     stopping = StoppedServer()
     with either.CancelScope() as scope:
         async with either.open_nursery() as serving:
-            wire = await stopping.open(serving)
-            await wire.send(wire.calling(1, "wait", {"seconds": 30}))
-            await either.wait_all_tasks_blocked()
-            stopping.stop.set()
+            await stopping.stop_during_call(serving, 30)
             await either.sleep(1)
             scope.cancel()
     assert either.current_time() - stopping.start == pytest.approx(1)
