@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 from mcp_core import Connection, ConnectionLost, Role
 from mcp_core.drivers import NoOptions, refuse_keywords, shows_keywords
 from mcp_core.registry import Server
-from mcp_core.runtime import LAST_GRACE
+from mcp_core.runtime import LAST_GRACE, SHUTDOWN_GRACE
 
 from ._link import FLUSH_TIMEOUT, Link
 from ._runtime import AsyncioRuntime, Record, check_asyncio, handle_event, open_recorder
@@ -38,9 +38,8 @@ _STOP_SIGNALS: Final = [
     if name in signal.Signals.__members__
 ]
 
-
-# Seconds for handlers that still run after the end of the input.
-_GRACE: Final = 1.0
+# Seconds for handlers after the end of stdin: a client that stops a server sends SIGTERM soon.
+_GRACE_AFTER_STDIN: Final = 1.0
 # Seconds after the client has closed our stdout in which it may also close our stdin.
 _VANISHED_DELAY: Final = 0.5
 
@@ -51,7 +50,7 @@ async def serve_streams(
     writer: asyncio.StreamWriter,
     *,
     stop: asyncio.Event | None = None,
-    grace: float = _GRACE,
+    grace: float = SHUTDOWN_GRACE,
     record: Record = None,
 ) -> None:
     """Serve one client, one message a line, until it closes its output or `stop` is set.
@@ -65,9 +64,9 @@ async def serve_streams(
         writer: where the responses go.
         stop: set it, from any task, to begin the shutdown. Default None: only the client ends the
             conversation.
-        grace: seconds, by default one, that handlers get to respond after `stop` or the end of the
-            input. The client can read the responses in one more second after `stop`, and after the
-            end of the input in what is left of `grace`, at least one second.
+        grace: seconds that handlers get to respond after `stop` or the end of the input. The client
+            can read the responses in one more second after `stop`, and after the end of the input
+            in what is left of `grace`, at least one second.
         record: the file to which the conversation is recorded, or a `Recording` with options.
             Credentials and other secrets are hidden. A file that exists is replaced. Default None.
 
@@ -88,13 +87,14 @@ async def serve_streams(
         with closing(writer):  # also if the lifespan raises: the client waits for an answer
             async with open_server(server, grace) as served:
                 stream = None if recorder is None else recorder.stream()
-                await serve_connection(served, (reader, writer), grace, stream, stop=stop)
+                await serve_connection(served, (reader, writer), grace, grace, stream, stop=stop)
 
 
 async def serve_connection(
     served: ServedServer,
     streams: Streams,
-    grace: float = _GRACE,
+    grace: float = SHUTDOWN_GRACE,
+    grace_after_end: float = SHUTDOWN_GRACE,
     record: StreamRecorder | None = None,
     last_deadline: LastDeadline | None = None,
     *,
@@ -102,6 +102,7 @@ async def serve_connection(
 ) -> OSError | None:
     """Serve one client, as `serve_streams`. `record` records the bytes.
 
+    Handlers get `grace` seconds after `stop`, and `grace_after_end` after the end of the input.
     If the client ends the conversation, `last_deadline` begins; without one, a handler that ignores
     its cancellation gets a line in the log.
     Return the error of the system with which writing failed, None if it did not.
@@ -123,9 +124,9 @@ async def serve_connection(
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         if link.reading.done():
             if last_deadline is not None:
-                last_deadline.begin(grace + LAST_GRACE, "the client had gone")
-            flush_until = link.loop.time() + grace
-            await link.wait_until(lambda: not link.tasks, grace)
+                last_deadline.begin(grace_after_end + LAST_GRACE, "the client had gone")
+            flush_until = link.loop.time() + grace_after_end
+            await link.wait_until(lambda: not link.tasks, grace_after_end)
         service.stop()
         # A handler that ignores its cancellation doesn't delay the responses of the others.
         await link.wait_until(lambda: not link.tasks, FLUSH_TIMEOUT)
@@ -150,15 +151,27 @@ async def _shut_down(stop: asyncio.Event, link: Link, conn: Connection, grace: f
 
 @shows_keywords(NoOptions)
 async def serve_stdio(
-    server: Server, *, record: Record = None, **_other: Unpack[NoOptions]
+    server: Server,
+    *,
+    stop: asyncio.Event | None = None,
+    grace: float = SHUTDOWN_GRACE,
+    record: Record = None,
+    **_other: Unpack[NoOptions],
 ) -> None:
-    """Serve the client that started this process with `server`, until it closes stdin.
+    """Serve the client that started this process with `server`.
 
-    What is printed meanwhile goes to stderr. After the end of stdin handlers get one second.
-    `record` is as for `serve_streams`.
+    It ends when the client closes stdin or `stop` is set. What is printed meanwhile goes to stderr.
+    After the end of stdin handlers get at most one second, because a client that stops a server
+    sends SIGTERM soon after.
 
-    *Resource handling*: stdin and stdout are given back as they were. To stop serving, cancel the
-    task; `run` does that at a signal.
+    Args:
+        server: the server. Its lifespan is entered once, around the conversation.
+        stop: set it, from any task, to begin the shutdown. Default None: only the client ends the
+            conversation. `run` sets one at a signal.
+        grace: seconds for running handlers after `stop`.
+        record: as for `serve_streams`.
+
+    *Resource handling*: stdin and stdout are given back as they were.
     *Error handling*: as `serve_streams`.
 
     Raises:
@@ -172,23 +185,30 @@ async def serve_stdio(
     Source: basic/transports (2026-07-28: basic/transports/stdio).
     """
     refuse_keywords(_other, serve_stdio, "serve_stdio()")
-    await _serve_stdio(server, record)
+    await _serve_stdio(server, stop, grace, record)
 
 
 async def _serve_stdio(
-    server: Server, record: Record, last_deadline: LastDeadline | None = None
+    server: Server,
+    stop: asyncio.Event | None,
+    grace: float,
+    record: Record,
+    last_deadline: LastDeadline | None = None,
 ) -> None:
     """Serve as `serve_stdio` does. At the end of the input, `last_deadline` begins."""
     check_asyncio()
+    grace_after_end = min(grace, _GRACE_AFTER_STDIN)
     async with (
         standard_streams() as streams,
         open_recorder(record, "server", "stdio") as recorder,
-        open_server(server, _GRACE, warns=last_deadline is None) as served,
+        open_server(server, grace_after_end, warns=last_deadline is None) as served,
     ):
         stream = None if recorder is None else recorder.stream()
         watching = asyncio.create_task(_end_with_writer(*streams))
         try:
-            error = await serve_connection(served, streams, _GRACE, stream, last_deadline)
+            error = await serve_connection(
+                served, streams, grace, grace_after_end, stream, last_deadline, stop=stop
+            )
         finally:
             watching.cancel()
     if error is not None and not isinstance(error, BrokenPipeError | ConnectionResetError):
@@ -205,17 +225,25 @@ async def _end_with_writer(reader: asyncio.StreamReader, writer: asyncio.StreamW
 
 
 @shows_keywords(NoOptions)
-def run(server: Server, *, record: Record = None, **_other: Unpack[NoOptions]) -> None:
-    """Serve `server` over stdio: the `main` of a server file, for the main thread.
+def run(
+    server: Server,
+    *,
+    grace: float = SHUTDOWN_GRACE,
+    record: Record = None,
+    **_other: Unpack[NoOptions],
+) -> None:
+    """Serve `server` over stdio until the client closes stdin, or SIGINT or SIGTERM arrives.
 
-    It ends when the client closes stdin. The first SIGINT or SIGTERM cancels what runs, so that
-    `finally` blocks are executed; a second one ends the process at once. `record` is as for
-    `serve_streams`.
+    It is the `main` of a server file, for the main thread. The first signal shuts down in order:
+    running handlers get `grace` seconds, then they are cancelled, so that their `finally` blocks
+    run. The second signal kills the process. A signal that was ignored stays ignored. `record` is
+    as for `serve_streams`.
 
     If a handler ignores its cancellation or blocks, in a thread too, the process ends without it
-    six seconds after the end of stdin or the signal, and stderr gets a line that names the tool.
-    The status is then 128 + n after the signal n, otherwise 1, and `finally` blocks aren't
-    executed. The lifespan may take longer to end.
+    five seconds after the grace, and stderr gets a line that names the tool. The grace is `grace`
+    after a signal, and at most one second after the end of stdin. The status is then 128 + n after
+    the signal n, otherwise 1, and `finally` blocks aren't executed. The lifespan may take longer to
+    end.
 
     *Resource handling* and *Error handling*: as `serve_stdio`.
 
@@ -232,22 +260,25 @@ def run(server: Server, *, record: Record = None, **_other: Unpack[NoOptions]) -
     caught: list[int] = []
 
     async def main() -> None:
-        loop = asyncio.get_running_loop()
-        serving = asyncio.create_task(_serve_stdio(server, record, last_deadline))
+        loop, stop = asyncio.get_running_loop(), asyncio.Event()
+        # None: the handler is of C code, and could not be restored.
+        handled = [
+            each for each in _STOP_SIGNALS if signal.getsignal(each) not in (signal.SIG_IGN, None)
+        ]
 
         def on_signal(number: int, frame: FrameType | None) -> None:
-            for each in _STOP_SIGNALS:
+            for each in handled:
                 signal.signal(each, signal.SIG_DFL)  # the second signal ends the process
             caught.append(number)
             cause = signal.Signals(number).name
-            last_deadline.begin(_GRACE + LAST_GRACE, cause, 128 + number)
-            loop.call_soon_threadsafe(serving.cancel)
+            last_deadline.begin(grace + LAST_GRACE, cause, 128 + number)
+            loop.call_soon_threadsafe(stop.set)
 
         with ExitStack() as undo:
-            for each in _STOP_SIGNALS:
+            for each in handled:
                 undo.callback(signal.signal, each, signal.signal(each, on_signal))
             try:
-                await serving
+                await _serve_stdio(server, stop, grace, record, last_deadline)
             finally:
                 last_deadline.lifespan_ended()
 
@@ -258,7 +289,5 @@ def run(server: Server, *, record: Record = None, **_other: Unpack[NoOptions]) -
             asyncio.run(main())
     except ConnectionLost as exc:
         raise SystemExit(f"{server.info.name}: {exc}") from None
-    except asyncio.CancelledError:
-        pass  # by a signal
     if caught:
         raise SystemExit(128 + caught[0])

@@ -58,6 +58,13 @@ async def wait() -> str:
         print("cleaned up", file=sys.stderr, flush=True)
 
 @server.tool
+async def brief() -> str:
+    """Come back soon."""
+    print("waiting", file=sys.stderr, flush=True)
+    await asyncio.sleep(0.5)
+    return "done"
+
+@server.tool
 def hang() -> str:
     """Never come back at all."""
     print("waiting", file=sys.stderr, flush=True)
@@ -75,6 +82,7 @@ def noise() -> str:
 
 '''
 RUN = SERVER + "mcp_asyncio_shim.run(server)\n"
+RUN_BRIEFLY = SERVER + "mcp_asyncio_shim.run(server, grace=0.1)\n"
 
 
 class Started:
@@ -232,13 +240,38 @@ def test_flags_of_shared_pipe_are_restored() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_first_signal_runs_finally_blocks(number: signal.Signals) -> None:
-    server = Started().open()
+def test_first_signal_cancels_handlers_after_the_grace(number: signal.Signals) -> None:
+    server = Started(RUN_BRIEFLY).open()
     server.call("wait")
     assert server.stderr_line() == b"waiting\n"
     server.process.send_signal(number)
+    error = {"code": -32000, "message": "the server is being shut down"}
+    assert server.receive() == {"jsonrpc": "2.0", "id": "wait", "error": error}
     assert server.end() == ("", "cleaned up\n")
     assert server.process.returncode == 128 + number
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_first_signal_lets_a_call_finish_and_refuses_others(number: signal.Signals) -> None:
+    server = Started().open()
+    server.call("brief")
+    assert server.stderr_line() == b"waiting\n"
+    server.process.send_signal(number)
+    response = server.receive()
+    assert (response["id"], response["result"]["content"][0]["text"]) == ("brief", "done")
+    assert server.end() == ("", "")
+    assert server.process.returncode == 128 + number
+
+
+def test_ignored_signal_stays_ignored() -> None:
+    """As with `nohup`, or of a shell in the background."""
+    server = Started("import signal\nsignal.signal(2, signal.SIG_IGN)\n" + RUN).open()
+    server.process.send_signal(signal.SIGINT)
+    server.send(ping())
+    assert server.receive()["id"] == "ping"
+    server.process.send_signal(signal.SIGTERM)
+    assert server.end() == ("", "")
+    assert server.process.returncode == 128 + signal.SIGTERM
 
 
 def test_second_signal_ends_hanging_server() -> None:
