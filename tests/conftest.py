@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 import trio
-from hypothesis import settings
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mcp_core.processes._child_environment import _USUAL_VARIABLES
 from mcp_trio.testing._leaks import children
@@ -227,15 +228,33 @@ def marks_of_file(path: Path) -> list[str]:
 def pytest_collection() -> None:
     """Collect garbage less often, also while tests are collected: nearly all that is made stays.
 
-    Most collections of a run find nothing; the tests that look for leaks collect by themselves.
+    Most collections of a run find nothing; the tests that look for leaks collect by themselves. The
+    second generation is small, or the test in which it is full takes a tenth of a second longer.
     """
-    gc.set_threshold(20_000, 20, 20)
+    gc.set_threshold(20_000, 3, 130)
 
 
-def pytest_collection_finish() -> None:
-    """Take the tests and their modules out of garbage collection."""
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Let hypothesis read its tables, and take the tests and their modules out of garbage
+    collection.
+    """
+    if not session.config.option.collectonly and any(
+        item.get_closest_marker("hypothesis") for item in session.items
+    ):
+        _fill_tables()
     gc.collect()
     gc.freeze()
+
+
+@settings(max_examples=3, database=None)
+@given(st.text(), st.lists(st.integers(), min_size=200, max_size=200))
+def _fill_tables(_text: str, _numbers: list[int]) -> None:
+    """Draw once what needs the tables that hypothesis has for all tests of a process.
+
+    They are the kinds of Unicode characters, and the constants in all modules, which it draws now
+    and then. In a fresh clone it makes them, which takes seconds, and saves them in `.hypothesis`.
+    Otherwise the first property of each process would take much longer than it does alone.
+    """
 
 
 @pytest.hookimpl(wrapper=True)

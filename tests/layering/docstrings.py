@@ -20,6 +20,7 @@ from __future__ import annotations
 import ast
 import builtins
 import dataclasses
+import dis
 import functools
 import importlib
 import inspect
@@ -71,6 +72,7 @@ WIRE: Final = "mcp_core.types"
 # Parameters of so many methods of a class that its docstring may describe them once for all.
 SHARED: Final = frozenset({"now"})
 
+_RAISE: Final = dis.opmap["RAISE_VARARGS"]
 _SPAN: Final = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _ENTRY: Final = re.compile(r"^ +(\*{0,2}\w+(?:, \*{0,2}\w+)*):", re.MULTILINE)
 _REFERENCE: Final = re.compile(r"\b(?:as|like|see)\b[^.`]*`([\w.]+)(?:\(\))?`", re.IGNORECASE)
@@ -123,8 +125,10 @@ def _problems_of_class(name: str, cls: type) -> Iterator[str]:
         return
     fields = _fields(cls)
     if fields is not None:
-        known = set().union(*map(_commented_fields, _own_bases(cls)))
-        yield from _missing(name, [each for each in fields if each not in known], docs)
+        lacking = set(fields) - _described("\n".join(docs))
+        if lacking:  # or the files needn't be parsed
+            lacking = lacking.difference(*map(_commented_fields, _own_bases(cls)))
+        yield from _missing(name, [each for each in fields if each in lacking], docs)
         for base in _own_bases(cls, "__post_init__"):
             yield from _unnamed_errors(name, vars(base)["__post_init__"], docs)
     elif not _is_protocol(cls) and not issubclass(cls, Enum):
@@ -286,6 +290,8 @@ def _unnamed_errors(label: str, function: FunctionType, docs: list[str]) -> Iter
 
 def _raised(function: FunctionType) -> list[str]:
     """Return the names of the exceptions that a function raises, without those inside of it."""
+    if _RAISE not in function.__code__.co_code[::2]:
+        return []  # most don't, and their files needn't be parsed
     file = _parsed(function.__code__.co_filename)
     node = file.functions.get(function.__code__.co_firstlineno)
     names = []

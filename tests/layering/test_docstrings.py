@@ -14,11 +14,17 @@ import pytest
 from msgspec import Struct
 
 from mcp_core.types import Result
-from tests.layering.docstrings import PACKAGES, problems, public, violations
+from tests.layering.docstrings import PACKAGES, by_name, problems, public, violations
 from tests.layering.rules import PUBLIC
 
 if TYPE_CHECKING:
     from typing import Unpack
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _all_are_imported() -> None:
+    """Import all packages once for all tests."""
+    by_name()
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -17,27 +17,27 @@ from mcp_core._patterns import LatePattern
 from tests.layering.rules import PACKAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 ROOT: Final = Path(__file__).parents[2]
 PARSER: Final = importlib.import_module("re._parser")
+_ASSIGNED: Final = re.compile(r"(?m)^\w+(?:: Final)? = (?:re\.compile|compile_on_first_use)\(")
 _ATOMS: Final = {"LITERAL", "NOT_LITERAL", "ANY", "IN", "CATEGORY", "AT"}
 
 
-def patterns() -> Iterator[tuple[str, str | bytes, int]]:
-    """Yield the patterns of all modules, as `module.name`, pattern and flags."""
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-            if name.endswith("__main__"):
-                continue
-            for key, value in vars(importlib.import_module(name)).items():
-                found = value.values() if isinstance(value, dict) else [value]
-                for each in found:
-                    if isinstance(each, LatePattern):
-                        yield f"{name}.{key}", *each.source
-                    elif isinstance(each, re.Pattern):
-                        yield f"{name}.{key}", each.pattern, each.flags
+def patterns(files: Iterable[Path]) -> Iterator[tuple[str, str | bytes, int]]:
+    """Yield the patterns of modules, as `module.name`, pattern and flags."""
+    for path in files:
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        if name.endswith("__main__"):
+            continue
+        for key, value in vars(importlib.import_module(name)).items():
+            found = value.values() if isinstance(value, dict) else [value]
+            for each in found:
+                if isinstance(each, LatePattern):
+                    yield f"{name}.{key}", *each.source
+                elif isinstance(each, re.Pattern):
+                    yield f"{name}.{key}", each.pattern, each.flags
 
 
 def is_mistaken(pattern: str | bytes, flags: int = 0) -> bool:
@@ -74,10 +74,30 @@ def _is_plain(parsed: Any) -> bool:
     )
 
 
-def test_possessive_groups_match_alike_in_every_python() -> None:
-    found = list(patterns())
-    assert len({name for name, _, _ in found}) > 100
+# The modules of each folder: a test that imports all of them takes long.
+MODULES: Final = {
+    path.relative_to(ROOT).as_posix(): sorted(path.glob("*.py"))
+    for package in PACKAGES
+    for path in [ROOT / package, *sorted((ROOT / package).rglob("*/"))]
+    if (path / "__init__.py").exists()
+}
+
+
+@pytest.mark.parametrize("folder", MODULES)
+def test_possessive_groups_match_alike_in_every_python(folder: str) -> None:
+    """All patterns that a line assigns to a name are found, and none is mistaken."""
+    found = list(patterns(MODULES[folder]))
+    written = sum(len(_ASSIGNED.findall(path.read_text("utf-8"))) for path in MODULES[folder])
+    assert len(found) >= written
     assert [name for name, pattern, flags in found if is_mistaken(pattern, flags)] == []
+
+
+def test_folders_have_all_modules_and_some_patterns() -> None:
+    everything = {path for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
+    assert {path for paths in MODULES.values() for path in paths} == everything
+    wire = [name for name, _, _ in patterns(MODULES["mcp_core/http/wire"])]
+    assert "mcp_core.http.wire._http1._NAME" in wire
+    assert "mcp_core.http.wire._host_origin._NAME" in wire
 
 
 @pytest.mark.parametrize(
