@@ -24,9 +24,9 @@ class _H11ClientConnection:
 
     protocol = "HTTP/1.1"
     capacity = 1
+    received: bool  # set by `run`
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.received = False
         self._reader = reader
         self._writer = writer
         self._wire = H11ResponseReader()
@@ -50,22 +50,21 @@ class _H11ClientConnection:
         try:
             request = h11.Request(method=head.method, target=head.target, headers=headers)
             parts = [
-                self._wire.send(event)
+                self._wire.send(event) or b""
                 for event in (request, h11.Data(data=body), h11.EndOfMessage())
             ]
         except h11.LocalProtocolError as exc:
             raise ValueError(f"the request cannot be written as HTTP/1.1: {exc}") from None
-        self._writer.writelines(part for part in parts if part)
+        self._writer.write(b"".join(parts))
 
     async def _receive(self, on_actions: OnActions) -> None:
         wire = self._wire
-        ended = False
+        data = b""
         try:
             while not isinstance(event := wire.next_event(), h11.EndOfMessage):
                 if event is h11.NEED_DATA:
                     data = await self._incoming
                     self._incoming = asyncio.create_task(self._read())
-                    ended = not data
                     if data and not self.received:
                         self.received = True
                         require_http(data)
@@ -78,12 +77,12 @@ class _H11ClientConnection:
                         await resumed.wait()
             on_actions([End()])
         except h11.RemoteProtocolError as exc:
-            raise response_error(exc, received=self.received, ended=ended) from None
+            raise response_error(exc, received=self.received, ended=not data) from None
 
     def _next_cycle(self) -> bool:
         """Return True if the connection can be used again: it is at the start of a request now."""
         wire = self._wire
-        done = wire.our_state is h11.DONE and wire.their_state is h11.DONE
+        done = wire.their_state is h11.DONE  # then so is ours: the request was sent before
         # Bytes that are left over belong to no request: the two sides are out of step.
         left_over = self._writer.transport.get_write_buffer_size() or wire.trailing_data[0]
         if not done or left_over or self.server_closed():
@@ -93,9 +92,10 @@ class _H11ClientConnection:
 
     async def _read(self) -> bytes:
         """Read what comes next: b"" if the connection is closed or broken."""
+        data = b""
         with suppress(OSError):
-            return await self._reader.read(READ_SIZE)
-        return b""
+            data = await self._reader.read(READ_SIZE)
+        return data
 
     def server_closed(self) -> bool:
         """Return True if data or the end of the connection has arrived while no request ran."""
@@ -103,8 +103,7 @@ class _H11ClientConnection:
 
     def abort(self) -> None:
         """Close the connection without waiting."""
-        self._incoming.cancel()
-        self._writer.transport.abort()
+        self._writer.transport.abort()  # which ends the read, too
 
     async def aclose(self) -> None:
         """Close the connection."""

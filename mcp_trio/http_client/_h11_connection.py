@@ -116,7 +116,7 @@ class H11ClientConnection:
         self.response_count += 1
         # Prepare for another request, if the connection need not be closed (rule 3).
         http = self._http
-        done = http.our_state is h11.DONE and http.their_state is h11.DONE
+        done = http.their_state is h11.DONE  # then so is ours: the request was encoded before
         if not (done and self._sent) or http.trailing_data[0]:
             return False
         http.start_next_cycle()

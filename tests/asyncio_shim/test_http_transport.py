@@ -29,7 +29,7 @@ import mcp_trio
 from mcp_asyncio_shim import connect
 from mcp_asyncio_shim._http_connection import _H11ClientConnection
 from mcp_core import CallTimeout, Change, ConnectFailed, ConnectionLost, PeerError
-from mcp_core.http import MAX_RESPONSE_HEAD, RequestHead
+from mcp_core.http import MAX_RESPONSE_HEAD, Body, RequestHead
 from mcp_core.registry import Context, Server
 from mcp_core.types import ElicitParams, TextContent
 from tests.conformance.everything_server import everything
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from mcp_asyncio_shim import Client
+    from tests.harness.asyncio_memory import MemoryEnd
 
     Play = Callable[["StatelessServer", Any, asyncio.StreamWriter], Awaitable[None]]
 
@@ -519,5 +520,67 @@ def test_request_that_http_refuses_raises_and_sends_nothing() -> None:
             await connection.run(head, b"", lambda actions: None)
         await connection.aclose()
         assert await theirs.receive_some() == b""
+
+    run(main())
+
+
+# -- One connection --------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def h11_connection() -> AsyncIterator[tuple[_H11ClientConnection, MemoryEnd]]:
+    """Yield a connection and the server's end. When it is closed, nothing of it runs any more."""
+    ours, theirs = asyncio_memory_pair()
+    connection = _H11ClientConnection(ours.reader, ours.writer)
+    try:
+        yield connection, theirs
+    finally:
+        await connection.aclose()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert ours.transport.is_closing()
+
+
+HEAD = RequestHead(b"POST", b"/mcp", [(b"host", b"here")])
+OK = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n"
+
+
+def test_response_is_read_while_its_taker_is_ready_only() -> None:
+    """What is paused isn't read on: the server notices by the flow control of TCP."""
+
+    async def main() -> None:
+        resumed = asyncio.Event()
+        sizes: list[int] = []
+
+        def take(actions: list[Any]) -> asyncio.Event | None:
+            sizes.extend(len(each.data) for each in actions if isinstance(each, Body))
+            return resumed if sizes else None
+
+        async with h11_connection() as (connection, theirs):
+            running = asyncio.create_task(connection.run(HEAD, b"{}", take))
+            await theirs.send_all(OK % 6 + b"one")
+            await asyncio.sleep(1)
+            assert sizes == [3]
+            await theirs.send_all(b"2")
+            await asyncio.sleep(1)
+            await theirs.send_all(b"34")
+            await asyncio.sleep(1)
+            assert (sizes, running.done()) == ([3], False)
+            resumed.set()
+            assert await running is True
+            assert sum(sizes) == 6
+
+    run(main())
+
+
+@pytest.mark.parametrize(("size", "reused"), [(10, True), (1_000_000, False)])
+def test_connection_is_not_reused_before_its_request_is_sent(size: int, reused: bool) -> None:
+    """A server may respond, for example with status 413, before it has read all."""
+
+    async def main() -> None:
+        async with h11_connection() as (connection, theirs):
+            running = asyncio.create_task(connection.run(HEAD, b"x" * size, lambda actions: None))
+            await asyncio.sleep(1)
+            await theirs.send_all(OK % 0)
+            assert await running is reused
 
     run(main())

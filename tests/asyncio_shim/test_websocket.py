@@ -110,6 +110,7 @@ def test_long_message_in_pieces_restarts_write_timeout(monkeypatch: pytest.Monke
         )
         now = socket._clock()
         socket._clock = lambda: now
+        assert not socket.queued()
         socket.conn.open(now)
         pieces = []
         for _ in range(6):

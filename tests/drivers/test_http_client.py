@@ -336,6 +336,30 @@ async def test_http_client_bytes_after_a_response_are_not_the_next_response(
     assert server.opened == 2
 
 
+async def test_http_client_skips_interim_responses(monkeypatch: MonkeyPatch) -> None:
+    async def hint(request: Request) -> None:
+        await request.connection.stream.send_all(
+            b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"
+        )
+        await request.result(text("after them"))
+
+    server = PlayedHttpServer(E, tools_call=hint)
+    async with connected(server, monkeypatch) as client:
+        for _ in range(2):
+            assert (await client.call_tool("t")).text == "after them"
+    assert server.opened == 1
+
+
+async def test_http_client_requests_without_body_have_no_length(monkeypatch: MonkeyPatch) -> None:
+    """GET and DELETE: some servers refuse those that announce content (RFC 9110, 9.3)."""
+    server = PlayedHttpServer(D, session="s1")
+    async with connected(server, monkeypatch):
+        await either.wait_all_tasks_blocked()
+    lengths = {each.method: each.headers.get("content-length") for each in server.requests}
+    assert lengths["POST"] is not None
+    assert (lengths["GET"], lengths["DELETE"]) == (None, None)
+
+
 async def test_http_client_idle_connection_closed_retries_reads_only(
     monkeypatch: MonkeyPatch,
 ) -> None:

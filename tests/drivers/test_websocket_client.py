@@ -8,14 +8,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
 
 from mcp_core import ConnectFailed, ConnectionLost, McpTrioError
-from tests.core.http.frames import BINARY, TEXT, close, frame, message
+from tests.core.http.frames import BINARY, CLOSE, PONG, TEXT, close, frame, message
 from tests.harness import either
 from tests.harness.jsonrpc import D
 
@@ -295,4 +295,55 @@ async def test_websocket_whose_stream_breaks_is_left_at_once() -> None:
                     await opened.call_tool("echo")
                 began = either.current_time()
             assert either.current_time() == began
+            nursery.cancel_scope.cancel()
+
+
+async def test_websocket_call_takes_longer_than_a_write_may() -> None:
+    """A request that was written isn't waited for, although nothing is sent after it.
+
+    The server's pongs show that it lives, so that nobody pings (RFC 6455, 5.5.3, allows them).
+    """
+
+    async def play(peer: PlayedPeer) -> None:
+        await peer.accept()
+        await peer.open()
+        for _ in range(3):
+            await either.sleep(15)
+            await peer.stream.send_all(frame(PONG, mask=False))
+        await peer.stream.send_all(close(1001, b"restart", mask=False))
+
+    error = await played(play)
+    assert str(error) == "the server closed the WebSocket (1001, restart)"
+    assert either.current_time() >= 45
+
+
+@pytest.mark.parametrize(("delay", "seconds"), [(0.0, 0.0), (0.5, 0.5), (60.0, 1.0)])
+async def test_websocket_client_waits_a_second_for_the_close_of_the_server(
+    delay: float, seconds: float
+) -> None:
+    """It sends its own Close at once, and no longer than the server's takes is waited."""
+    ours, theirs = either.memory_pair()
+    closed: list[float] = []
+
+    async def serve() -> None:
+        peer = PlayedPeer(theirs)
+        await peer.accept()
+        await peer.open()
+        while True:
+            data = await theirs.receive_some()
+            if data[:1] == bytes([0x80 | CLOSE]):
+                break
+        closed.append(either.current_time())
+        await either.sleep(delay)
+        with suppress(trio.BrokenResourceError, OSError):
+            await theirs.send_all(close(1000, mask=False))
+
+    with connecting_to(ours):
+        async with either.open_nursery() as nursery:
+            nursery.start_soon(serve)
+            async with either.connect("ws://localhost/mcp", versions=[D]):
+                await either.sleep(1)
+                began = either.current_time()
+            assert either.current_time() - began == pytest.approx(seconds)
+            assert closed == [began]
             nursery.cancel_scope.cancel()
