@@ -43,17 +43,17 @@ T = TypeVar("T")
 class _Call(PendingCall[T]):
     """A call that the current task waits for."""
 
+    _limit: TimeLimit  # set by `wait`: no event is processed before
+
     def __init__(self, client: Client, steps: CallSteps[T], options: CallOptions) -> None:
         super().__init__(client._send, client._clock, steps, options)
         self._awake = asyncio.Event()
-        self._limit: TimeLimit | None = None
 
     def wake(self) -> None:
         self._awake.set()
 
     def deadline_changed(self) -> None:
-        if self._limit is not None:
-            self._limit.reschedule(self.deadline)
+        self._limit.reschedule(self.deadline)
 
     async def wait(self, pump: Callable[[], None]) -> None:
         """Call `pump`, then wait until the call is over or its deadline has passed."""

@@ -289,5 +289,5 @@ def run(
             asyncio.run(main())
     except ConnectionLost as exc:
         raise SystemExit(f"{server.info.name}: {exc}") from None
-    if caught:
-        raise SystemExit(128 + caught[0])
+    for number in caught:
+        raise SystemExit(128 + number)

@@ -9,12 +9,14 @@ in `tests/core`.
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import re
 import socket
 import ssl
 import struct
 import threading
+import weakref
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -306,6 +308,20 @@ def test_session_whose_end_is_not_answered_is_left_after_a_second() -> None:
     assert 1 <= run(main()) < 100
 
 
+def test_closed_client_is_not_kept_by_its_timer() -> None:
+    """The pool's timer for its idle connection would keep it for half a minute."""
+
+    async def main() -> None:
+        async with connected(done) as (client, _):
+            await client.call_tool("t")
+            closed = weakref.ref(client)
+        del client
+        gc.collect()
+        assert closed() is None
+
+    run(main())
+
+
 # -- Connecting ------------------------------------------------------------------------------------
 
 
@@ -545,7 +561,7 @@ OK = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n"
 
 
 def test_response_is_read_while_its_taker_is_ready_only() -> None:
-    """What is paused isn't read on: the server notices by the flow control of TCP."""
+    """A paused response isn't read on, so that TCP's flow control slows the server down."""
 
     async def main() -> None:
         resumed = asyncio.Event()

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from mcp_asyncio_shim import serve_streams
 from mcp_asyncio_shim._runtime import AsyncioRuntime
 from mcp_core import Limits
 from mcp_core.registry import Context, Server
 from tests.asyncio_shim.socket_wire import served_on_a_socket as served
+from tests.harness.asyncio_memory import asyncio_memory_pair
 from tests.harness.forms import Seats
 from tests.harness.jsonrpc import (
     META_CAPABILITIES,
@@ -287,6 +289,16 @@ def test_unread_responses_stop_reading() -> None:
             wire.writer.transport.resume_reading()  # type: ignore[attr-defined]
             for _ in range(sent):
                 assert (await wire.receive())["result"] == {}
+
+    run(main())
+
+
+def test_server_with_a_stop_that_is_never_set_leaves_no_task() -> None:
+    async def main() -> None:
+        ours, theirs = asyncio_memory_pair()
+        await ours.send_eof()
+        await serve_streams(Server("s"), theirs.reader, theirs.writer, stop=asyncio.Event())
+        assert asyncio.all_tasks() == {asyncio.current_task()}
 
     run(main())
 

@@ -171,8 +171,10 @@ async def test_connect_cached_list_follows_the_server_ttl(
     server = Server("steady", versions=ALL, cache=CacheHint(ttl=60))
     server.add_tool(hello)
     async with either.connect(server, versions=[version], cache=cache, trace=trace) as client:
+        began = either.current_time()
         await client.list_tools()
         await client.list_tools()
+        assert either.current_time() == began
         await either.sleep(60)
         assert [tool.name for tool in await client.list_tools()] == ["hello"]
         assert len(lists) == requests - 1

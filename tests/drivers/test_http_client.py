@@ -793,6 +793,20 @@ async def test_http_client_session_delete_has_a_second(monkeypatch: MonkeyPatch)
     assert server.request_names()[-1] == "DELETE"
 
 
+async def test_http_client_closing_that_is_cancelled_leaves_no_connection(
+    monkeypatch: MonkeyPatch,
+) -> None:
+    """The request that ends the session is cancelled and waited for, too."""
+    server = PlayedHttpServer(D, session="s1", DELETE=hang)
+    async with playing(server, monkeypatch):
+        with either.move_on_after(0.5) as scope:
+            async with connect_to(server):
+                await either.wait_all_tasks_blocked()
+        assert scope.cancelled_caught
+        assert server.request_names()[-1] == "DELETE"
+        assert server.live == 0
+
+
 @pytest.mark.parametrize("version", ERAS)
 async def test_http_client_cancelled_still_deletes_the_session(
     version: str, monkeypatch: MonkeyPatch

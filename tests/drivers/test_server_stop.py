@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from mcp_core.runtime import SHUTDOWN_GRACE
 from tests.drivers.test_server_lifespan import build
 from tests.harness import either
-from tests.harness.jsonrpc import text_of
+from tests.harness.jsonrpc import E, text_of
 from tests.harness.wire.lines import Wire
 
 pytestmark = pytest.mark.usefixtures("each_driver")
@@ -17,7 +18,8 @@ pytestmark = pytest.mark.usefixtures("each_driver")
 class StoppedServer:
     """A server that can be stopped, a client's end, and the time at which it ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, grace: float | None = 5.0) -> None:
+        self.options = {} if grace is None else {"grace": grace}
         self.events: list[str] = []
         self.stop = either.Event()
         self.ended: float | None = None
@@ -26,7 +28,7 @@ class StoppedServer:
 
     async def serve(self) -> None:
         self.start = either.current_time()
-        await either.serve_stream(build(self.events), self.theirs, stop=self.stop, grace=5.0)
+        await either.serve_stream(build(self.events), self.theirs, stop=self.stop, **self.options)
         self.ended = round(either.current_time() - self.start, 2)
 
     async def receive_all_by_id(self) -> dict[Any, Any]:
@@ -109,6 +111,45 @@ async def test_serving_stop_does_not_wait_for_an_unread_client(
     stopping.stop.set()
     await either.sleep(10)
     assert stopping.ended == 2
+
+
+@either.asyncio_only
+@pytest.mark.parametrize(("grace", "seconds"), [(None, SHUTDOWN_GRACE), (2.0, 2.0), (0.0, 1.0)])
+async def test_serving_end_of_input_gives_handlers_and_their_reader_the_grace(
+    grace: float | None, seconds: float, nursery: either.Nursery
+) -> None:
+    """The reader has a second at least. On trio it always has five."""
+    stopping = StoppedServer(grace)
+    wire = await stopping.open(nursery)
+    await wire.send(*(wire.asking(n, "ping") for n in range(5_000)))
+    await either.sleep(100)
+    await wire.stream.send_eof()  # type: ignore[attr-defined]
+    await either.sleep(10)
+    assert stopping.ended == 100 + seconds
+
+    stopping = StoppedServer(grace)
+    wire = await stopping.open(nursery)
+    await wire.send(wire.calling(1, "wait", {"seconds": 30}))
+    await wire.stream.send_eof()  # type: ignore[attr-defined]
+    [answer] = await wire.receive_all()
+    assert answer["error"]["message"] == "the server is being shut down"
+    assert stopping.ended == (SHUTDOWN_GRACE if grace is None else grace)
+
+
+async def test_serving_stop_ends_subscriptions_at_once(nursery: either.Nursery) -> None:
+    """The client needn't wait for other requests to learn that no change comes any more."""
+    stopping = StoppedServer()
+    wire = stopping.wire = Wire(stopping.wire.stream, E)
+    nursery.start_soon(stopping.serve)
+    wanted = {"notifications": {"toolsListChanged": True}}
+    await wire.send(
+        wire.calling(1, "wait", {"seconds": 3}), wire.asking(2, "subscriptions/listen", wanted)
+    )
+    assert (await wire.receive())["method"] == "notifications/subscriptions/acknowledged"
+    stopping.stop.set()
+    assert (await wire.receive())["id"] == 2
+    assert either.current_time() - stopping.start == 0
+    assert text_of(await wire.receive()) == "in time"
 
 
 async def test_serving_stop_set_before_the_client_speaks_refuses_its_requests(

@@ -301,7 +301,7 @@ async def test_websocket_whose_stream_breaks_is_left_at_once() -> None:
 async def test_websocket_call_takes_longer_than_a_write_may() -> None:
     """A request that was written isn't waited for, although nothing is sent after it.
 
-    The server's pongs show that it lives, so that nobody pings (RFC 6455, 5.5.3, allows them).
+    The server's pongs show that it lives, so that it isn't pinged (RFC 6455, 5.5.3, allows them).
     """
 
     async def play(peer: PlayedPeer) -> None:
