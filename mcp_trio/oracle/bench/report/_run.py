@@ -159,7 +159,7 @@ class BenchRow:
     def is_client_bound(self) -> bool:
         """True if the load itself was busy nearly all the time, so the target may be faster."""
         total = self.total
-        return total.load_cpu > _CLIENT_BOUND * total.seconds * self.processes > 0
+        return total.load_cpu > _CLIENT_BOUND * total.seconds * self.processes
 
     @property
     def failed_all(self) -> bool:
@@ -217,7 +217,7 @@ class RateSearch:
         kept: the highest rate that was kept; 0 if none was.
     """
 
-    def __init__(self, start: float = _SEARCH_START) -> None:
+    def __init__(self, start: float) -> None:
         self.rate: float | None = start
         self.kept = 0.0
         self._missed: float | None = None
@@ -324,7 +324,7 @@ class BenchRun:
     async def _search(self, pace: Pace, limit: float) -> None:
         searches = {name: RateSearch(pace.rate or _SEARCH_START) for name in self._alive}
         best: dict[str, BenchRow] = {}
-        bounds: dict[str, BenchRow] = {}  # the last row that wasn't kept, or ended a search
+        bounds: dict[str, BenchRow] = {}  # the last row that wasn't kept, or whose load was busy
         while rows := [
             self._row(name, replace(pace, rate=search.rate))
             for name, search in searches.items()
@@ -342,12 +342,12 @@ class BenchRun:
                     best[row.target] = row
                 if row.is_client_bound or (row.is_silent and not search.kept):
                     search.stop()
-                if not is_kept or search.rate is None:
+                if not is_kept or row.is_client_bound:
                     bounds[row.target] = row
                 bound = bounds.get(row.target)
                 is_limited = bound is not None and bound.is_limited_by_load(limit)
                 best[row.target].search_end = bound.pace.rate if bound and is_limited else None
-            self.rows = [best[name] for name in searches if name in best]
+            self.rows = [best[name] for name in searches]
 
     @property
     def _alive(self) -> list[str]:
@@ -397,8 +397,6 @@ class BenchRun:
         else:
             if number >= 0:
                 row.add(turn)
-        finally:
-            self._measured = None
         if row.end is not None:
             self.ends[row.target] = row.end
         if self._is_stopped:

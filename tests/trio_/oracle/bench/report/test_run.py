@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
+from mcp_core import ConnectFailed
 from mcp_trio.oracle.bench._histogram import Histogram
-from mcp_trio.oracle.bench._turn import BenchTurn, Pace
+from mcp_trio.oracle.bench._turn import BenchTurn, Pace, TargetGone
 from mcp_trio.oracle.bench.calls._calls import BenchCalls
-from mcp_trio.oracle.bench.report._run import BenchRow, BenchRun, RateSearch
+from mcp_trio.oracle.bench.report._run import BenchRow, BenchRun, RateSearch, TargetEnd
 from tests.trio_.oracle.bench.fake_load import FakeLoad
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trio.testing import MockClock
 
 
@@ -59,7 +62,8 @@ async def test_each_round_has_calls_of_its_own_which_all_targets_get(
     a, b = FakeLoad(), FakeLoad()
     await bench_run(a=a, b=b).measure([Pace(100, 4, seed=7)])
     assert [each.seed for each in a.paces] == [each.seed for each in b.paces]
-    assert len({each.seed for each in a.paces}) == 6
+    # A seed gives the same calls in every version. The first round is the warm-up.
+    assert [each.seed for each in a.paces] == [7 * 1_000_003 + number for number in range(-1, 5)]
 
 
 async def test_warm_up_is_not_counted(autojump_clock: MockClock) -> None:
@@ -72,16 +76,20 @@ async def test_warm_up_is_not_counted(autojump_clock: MockClock) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "turns", "length"), [(1.0, 5, 0.2), (5.0, 5, 1.0), (10.0, 10, 1.0), (7.4, 7, 1.057)]
+    ("seconds", "turns", "length"),
+    [(0.5, 5, 0.1), (1.0, 5, 0.2), (5.0, 5, 1.0), (10.0, 10, 1.0), (7.4, 7, 1.057)],
 )
 async def test_run_is_cut_into_turns(
     seconds: float, turns: int, length: float, autojump_clock: MockClock
 ) -> None:
-    run = bench_run(seconds, a=FakeLoad(0.05))
+    """The warm-up takes a second, or as long as the whole run."""
+    load = FakeLoad(0.05)
+    run = bench_run(seconds, a=load)
     await run.measure([CLOSED])
     [row] = run.rows
-    assert len(row.turns) == turns
     assert row.length == pytest.approx(length, rel=0.01)
+    assert [each.seconds for each in row.turns] == pytest.approx([row.length] * turns)
+    assert load.began[1] - load.began[0] == pytest.approx(min(seconds, 1.0))
 
 
 @pytest.mark.parametrize("kind", ["measure", "search"])
@@ -109,6 +117,22 @@ async def test_run_that_is_stopped_keeps_what_its_last_turn_has(
     assert (row.total.is_cut, row.total.sent, row.total.unfinished) == (True, 225, 3)
     assert len(row.whole_turns) == 2
     assert len(load.paces) == 4
+
+
+@pytest.mark.parametrize(("seconds", "sent"), [(0.5, []), (1.25, [25])])
+async def test_run_that_is_stopped_early_keeps_no_warm_up(
+    seconds: float, sent: list[int], autojump_clock: MockClock
+) -> None:
+    """The warm-up counts nowhere, so it isn't even cut: a load that ends late delays nothing."""
+    load = FakeLoad() if sent else Deaf()
+    run = bench_run(a=load)
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run.measure, [Pace(100, 4)])
+        await trio.sleep(seconds)
+        run.stop()
+    assert [turn.sent for turn in run.rows[0].turns] == sent
+    assert trio.current_time() - began == pytest.approx(seconds)
 
 
 class Deaf(FakeLoad):
@@ -156,6 +180,131 @@ def test_target_with_free_connections_is_behind_if_its_calls_queue(
     assert row.is_hopeless is is_behind
 
 
+def measured(
+    latencies: Sequence[float] = (), *, seconds: float = 1.0, rate: float = 100.0, **more: Any
+) -> BenchTurn:
+    """Return a turn in which a hundred calls are due."""
+    histogram = Histogram(latencies)
+    values = {"sent": 100, "answered": 100, **more}
+    return BenchTurn(seconds=seconds, histogram=histogram, rate=rate, **values)
+
+
+OPEN = Pace(100.0, 64)
+
+
+def row_of(*turns: BenchTurn, pace: Pace = OPEN) -> BenchRow:
+    row = BenchRow("a", pace)
+    for turn in turns:
+        row.add(turn)
+    return row
+
+
+@pytest.mark.parametrize(
+    ("latencies", "seconds", "is_behind"),
+    [
+        ([0.1] * 49 + [6.0] * 51, 7.0, True),
+        ([0.1] * 50 + [6.0] * 50, 7.0, False),  # the median is short
+        ([0.1] + [6.0] * 199, 7.0, True),  # one is short
+        ([0.1] * 49 + [6.0] * 51, 1.5, False),  # the last ones come half a turn later
+    ],
+)
+def test_calls_queue_if_half_of_them_take_longer_than_the_first_one(
+    latencies: list[float], seconds: float, is_behind: bool
+) -> None:
+    assert row_of(measured(latencies, seconds=seconds, rate=50.0)).is_behind is is_behind
+
+
+@pytest.mark.parametrize(
+    ("late", "rate", "is_behind"), [(51, 96.9, True), (50, 96.9, False), (51, 97.0, False)]
+)
+def test_target_is_behind_if_most_calls_are_late_and_responses_too_few(
+    late: int, rate: float, is_behind: bool
+) -> None:
+    turn = measured(late=late, rate=rate)
+    assert row_of(turn).is_behind is is_behind
+    assert not row_of(turn, pace=CLOSED).is_behind
+
+
+@pytest.mark.parametrize(
+    ("seconds", "are_over"),
+    [([3.0], False), ([3.01], True), ([9.0, 1.0], False), ([1.0, 9.0], True)],
+)
+def test_turns_are_over_once_the_last_one_took_over_three_times_as_long(
+    seconds: list[float], are_over: bool
+) -> None:
+    late = row_of(*(measured(seconds=each, late=100, rate=10.0) for each in seconds))
+    assert late.is_hopeless is are_over
+    silent = row_of(*(measured(seconds=each, answered=0, rate=0.0) for each in seconds))
+    assert silent.is_silent is are_over
+
+
+def test_row_without_turns_is_none_of_all_that_turns_show() -> None:
+    for pace in CLOSED, OPEN:
+        row = row_of(pace=pace)
+        assert not any([row.is_behind, row.is_hopeless, row.is_silent, row.is_short])
+        assert not any([row.failed_all, row.is_client_bound, row.halves])
+
+
+@pytest.mark.parametrize(
+    ("latencies", "rate", "is_short"),
+    [
+        ([], 96.9, True),
+        ([], 97.0, False),
+        ([0.01] * 99 + [1.0], 95.0, True),  # a single outlier excuses nothing
+        ([0.01] * 98 + [1.0] * 2, 95.0, False),
+    ],
+)
+def test_responses_are_too_few_but_for_the_latency_of_the_last_one(
+    latencies: list[float], rate: float, is_short: bool
+) -> None:
+    turn = measured(latencies, rate=rate)
+    assert row_of(turn).is_short is is_short
+    assert not row_of(turn, pace=CLOSED).is_short
+
+
+@pytest.mark.parametrize(
+    ("turn", "limit", "keeps"),
+    [
+        (measured([0.01] * 99 + [1.0]), 0.05, True),
+        (measured([0.01] * 98 + [1.0] * 2), 0.05, False),
+        (measured([0.05] * 100), 0.05, False),  # less than the limit
+        (measured([0.01] * 100, late=100, rate=90.0), 0.05, False),  # behind
+        (measured([0.01] * 100, rate=90.0), 0.05, False),  # fewer responses than calls were due
+    ],
+)
+def test_rate_is_kept_if_nearly_all_calls_are_answered_within_the_limit(
+    turn: BenchTurn, limit: float, keeps: bool
+) -> None:
+    row = row_of(turn)
+    assert row.keeps(limit) is keeps
+    row.end = TargetEnd("it has ended")
+    assert not row.keeps(limit)
+
+
+def test_rate_is_not_kept_if_the_last_turn_has_no_response() -> None:
+    """A few calls of many are lost in it, so the percentile doesn't show it."""
+    turns = [measured([0.01] * 100) for _ in range(200)]
+    assert row_of(*turns).keeps(0.05)
+    last = measured(seconds=4.0, answered=0, timeouts=100, rate=0.0)
+    assert not row_of(*turns, last).keeps(0.05)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "rate", "latency", "is_limit"),
+    [
+        (0.9, 100.0, 1.0, True),  # the load is busy
+        (0.85, 100.0, 0.01, False),
+        (0.1, 90.0, 0.01, True),  # it starts calls too late
+        (0.1, 40.0, 1.0, False),  # the target is slow
+    ],
+)
+def test_load_is_the_limit_if_it_is_busy_or_starts_calls_late(
+    cpu: float, rate: float, latency: float, is_limit: bool
+) -> None:
+    row = row_of(measured([latency] * 100, rate=rate, load_cpu=cpu))
+    assert row.is_limited_by_load(0.05) is is_limit
+
+
 async def test_target_that_ends_ends_its_row_and_the_others_go_on(
     autojump_clock: MockClock,
 ) -> None:
@@ -179,6 +328,65 @@ async def test_target_that_ends_in_its_warm_up_has_no_turns(autojump_clock: Mock
     assert row.end.reason == (
         "the server has ended; it ended during the warm-up, after 20 calls, and so has no figures"
     )
+
+
+@pytest.mark.parametrize(
+    ("turn", "number", "turns", "reason"),
+    [
+        (None, 0, 0, "gone; it ended during the warm-up, and so has no figures"),
+        (BenchTurn(sent=1), 0, 0, "gone; it ended during the warm-up, after 1 call, and so has"),
+        (BenchTurn(), 1, 0, "gone"),
+        (None, 1, 0, "gone"),
+        (BenchTurn(sent=1), 1, 1, "gone"),
+    ],
+)
+async def test_target_that_ends_keeps_what_its_last_turn_has(
+    turn: BenchTurn | None, number: int, turns: int, reason: str, autojump_clock: MockClock
+) -> None:
+    class Ending(FakeLoad):
+        async def turn(self, *arguments: Any) -> Any:
+            if len(self.paces) == number:
+                raise TargetGone("gone", turn=turn)
+            return await super().turn(*arguments)
+
+    run = bench_run(a=Ending())
+    await run.measure([Pace(100, 4)])
+    [row] = run.rows
+    assert len(row.turns) == turns
+    assert row.end is not None
+    assert row.end.reason.startswith(reason)
+    assert (row.end.reason == reason) is bool(number or turn is None)
+
+
+class Failing(FakeLoad):
+    """A load whose second turn, the first after its warm-up, raises an error."""
+
+    error_raised: Exception
+
+    async def turn(self, *arguments: Any) -> Any:
+        if len(self.paces) == 1:
+            raise self.error_raised
+        return await super().turn(*arguments)
+
+
+async def test_target_without_a_session_ends_and_no_secret_is_shown(
+    autojump_clock: MockClock,
+) -> None:
+    load = Failing()
+    load.error_raised = ConnectFailed("no session with 123")
+    hide = {"a": lambda text: text.replace("123", "***")}
+    run = with_options({"a": load, "b": FakeLoad()}, hide=lambda name, text: hide[name](text))
+    await run.measure([Pace(100, 4)])
+    assert [len(row.turns) for row in run.rows] == [0, 5]
+    assert run.ends["a"] is run.rows[0].end
+    assert (run.ends["a"].reason, run.ends["a"].status) == ("no session with ***", None)
+
+
+async def test_fault_of_a_load_ends_the_run(autojump_clock: MockClock) -> None:
+    load = Failing()
+    load.error_raised = RuntimeError("a fault")
+    with pytest.raises(RuntimeError, match="a fault"):
+        await bench_run(a=load).measure([CLOSED])
 
 
 @pytest.mark.parametrize("pace", [CLOSED, Pace(100, 64)])
@@ -254,6 +462,39 @@ async def test_halves_that_differ_are_found(
 
 
 @pytest.mark.parametrize(
+    ("rates", "halves"),
+    [
+        ([100.0, 120.0, 900.0, 200.0, 240.0], (110.0, 220.0)),  # the middle one is in neither
+        ([240.0, 200.0, 110.0], (240.0, 110.0)),
+        ([100.0, 120.0], None),
+        ([100.0], None),
+    ],
+)
+def test_halves_of_a_closed_loop_are_its_rates(
+    rates: list[float], halves: tuple[float, float] | None
+) -> None:
+    row = row_of(*(measured(rate=each) for each in rates), pace=CLOSED)
+    assert row.halves == (None if halves is None else pytest.approx(halves))
+    row.add(measured(rate=10.0, is_cut=True))
+    assert row.halves == (None if halves is None else pytest.approx(halves))
+
+
+@pytest.mark.parametrize("answered", [(100, 0), (0, 100)])
+def test_half_without_responses_is_compared_with_none(answered: tuple[int, int]) -> None:
+    turns = [measured(answered=each, rate=float(each)) for each in answered]
+    assert row_of(*turns, pace=CLOSED).halves is None
+
+
+@pytest.mark.parametrize(("short", "differ"), [(49, True), (50, False)])
+def test_halves_of_an_open_loop_are_its_medians(short: int, differ: bool) -> None:
+    first = measured([0.001] * short + [0.009] * (100 - short))
+    second = measured([0.001] * 100)
+    assert (row_of(first, second).halves is not None) is differ
+    late = measured([0.5] * 100, late=100, rate=50.0)
+    assert row_of(first, late, late).halves is None  # it is behind, which says more
+
+
+@pytest.mark.parametrize(
     ("cpu", "processes", "is_bound"), [(0.9, 1, True), (0.8, 1, False), (1.2, 2, False)]
 )
 async def test_load_that_is_the_slower_part_is_found(
@@ -297,11 +538,29 @@ def test_search_finds_the_highest_rate(capacity: float) -> None:
     assert tries < 25
 
 
-def test_search_against_a_target_that_never_answers_ends() -> None:
-    search = RateSearch(100.0)
-    while search.rate is not None:
-        search.note(is_kept=False)
-    assert search.kept == 0
+@pytest.mark.parametrize(
+    ("start", "capacity", "rates"),
+    [
+        (100.0, 279.0, [100.0, 200.0, 400.0, 283.0, 238.0, 260.0, 271.0]),
+        (100.0, 0.0, [100.0, 25.0, 6.25, 1.5625]),
+        (5.0, 0.0, [5.0, 1.25]),
+        (2.0, 0.0, [2.0]),
+        (60_000.0, 1e9, [60_000.0, 120_000.0, 240_000.0, 480_000.0]),
+        (180_000.0, 1e9, [180_000.0, 360_000.0]),
+        (250_000.0, 1e9, [250_000.0]),
+    ],
+)
+def test_search_doubles_the_rate_and_then_halves_the_gap(
+    start: float, capacity: float, rates: list[float]
+) -> None:
+    """Rates below 0.5 calls a second and over 500,000 aren't tried."""
+    search = RateSearch(start)
+    tried = []
+    while search.rate is not None and len(tried) < 20:
+        tried.append(search.rate)
+        search.note(is_kept=search.rate <= capacity)
+    assert tried == rates
+    assert search.kept == max((each for each in rates if each <= capacity), default=0.0)
 
 
 async def test_sweep_finds_the_rate_of_each_target(autojump_clock: MockClock) -> None:
@@ -312,6 +571,18 @@ async def test_sweep_finds_the_rate_of_each_target(autojump_clock: MockClock) ->
     assert found["slow"] == pytest.approx(35, rel=0.06)
     assert all(row.keeps(0.05) for row in run.rows)
     assert len(run.tried) > len(run.rows)
+    assert [row.pace.rate for row in run.tried[:2]] == [10, 10]
+
+
+async def test_sweep_goes_on_without_the_target_that_ends(autojump_clock: MockClock) -> None:
+    """It begins with 100 calls a second if the user names no rate."""
+    run = with_options({"a": FakeLoad(ends_after=2), "b": FakeLoad(capacity=110)}, seconds=1.0)
+    await run.search(Pace(None, 64), 0.05)
+    tried = [(row.target, row.pace.rate) for row in run.tried]
+    assert tried[:2] == [("a", 100.0), ("b", 100.0)]
+    assert {name for name, _ in tried[2:]} == {"b"}
+    assert [row.target for row in run.rows] == ["a", "b"]
+    assert run.rows[0].end is run.ends["a"]
 
 
 @pytest.mark.parametrize(
@@ -325,7 +596,8 @@ async def test_sweep_of_a_target_that_keeps_no_rate_shows_the_lowest(
     await run.search(Pace(100, 64), 0.05)
     [row] = run.rows
     assert not row.keeps(0.05)
-    assert row.pace.rate == min(each.pace.rate or 0 for each in run.tried)
+    assert [each.pace.rate for each in run.tried] == [100.0, 25.0, 6.25, 1.5625]
+    assert row.pace.rate == 1.5625
 
 
 async def test_sweep_ends_where_the_load_is_the_slower_part(autojump_clock: MockClock) -> None:
@@ -335,17 +607,20 @@ async def test_sweep_ends_where_the_load_is_the_slower_part(autojump_clock: Mock
     assert run.rows[0].search_end == 100
 
 
+@pytest.mark.parametrize(("starts", "search_end"), [(300, 322.0), (345, 367.0)])
 async def test_sweep_keeps_no_rate_above_that_of_the_responses(
-    autojump_clock: MockClock,
+    starts: float, search_end: float, autojump_clock: MockClock
 ) -> None:
-    """The load starts calls late, which no latency shows, and none is late for its caller."""
-    run = with_options({"a": FakeLoad(starts=300)}, seconds=1.0)
+    """The load starts calls late, which no latency shows, and none is late for its caller.
+
+    Whether the last rate that is tried is kept or not, it ends at the one that wasn't.
+    """
+    run = with_options({"a": FakeLoad(starts=starts)}, seconds=1.0)
     await run.search(Pace(100, 64), 0.05)
     [row] = run.rows
-    assert row.pace.rate == pytest.approx(300, rel=0.08)
+    assert row.pace.rate == pytest.approx(starts, rel=0.08)
     assert row.total.rate > 0.96 * (row.pace.rate or 0)
-    assert row.search_end is not None
-    assert row.search_end > (row.pace.rate or 0)
+    assert row.search_end == search_end
 
 
 async def test_sweep_whose_limit_is_the_target_does_not_blame_the_load(
