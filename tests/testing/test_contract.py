@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,13 +12,13 @@ import pytest
 import mcp_trio
 from mcp_core import ConnectFailed, RevisionRefused
 from mcp_core.auth import AuthorizationFailed
-from mcp_core.contract import InvalidContract, read_contract
+from mcp_core.contract import ContractChange, InvalidContract, read_contract
+from mcp_trio.oracle._contract import ChangingLists
 from mcp_trio.testing import _contract
 from mcp_trio.testing._contract import ContractBroken, check_contract
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
 
 def server(*names: str) -> mcp_trio.Server:
@@ -39,13 +41,13 @@ def read(file: Path) -> str:
 
 
 def write(file: Path, text: str) -> None:
-    file.parent.mkdir()
+    file.parent.mkdir(parents=True)
     file.write_text(text)
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    return tmp_path / "contracts" / "s.json"
+    return tmp_path / "tests" / "contracts" / "s.json"
 
 
 async def test_contract_that_was_written_is_kept(file: Path) -> None:
@@ -61,6 +63,56 @@ async def test_broken_contract_names_change_and_cure(file: Path) -> None:
     assert "  breaking tool b: is gone" in str(failed.value)
     await check_contract(server("a"), file, update=True)
     await check_contract(server("a"), file)
+
+
+def test_broken_contract_shows_the_first_changes_and_their_beginnings() -> None:
+    """What a server says may be long, and may have characters that steer a terminal."""
+    changes = [
+        ContractChange(verdict="breaking", what="tool a", sentence="is gone", revision="x"),
+        ContractChange(
+            verdict="unclear",
+            what="tool b",
+            place="input c",
+            sentence="is narrower",
+            example='{"c": 1}',
+            revision="x",
+        ),
+        *(
+            ContractChange(verdict="breaking", what="\x1b", sentence="d" * 400, revision="x")
+            for _ in range(49)
+        ),
+    ]
+    failed = ContractBroken(Path("s.json"), changes)
+    assert failed.changes == changes
+    first, *lines, last = str(failed).split("\n")
+    assert first.startswith("s.json: 51 changes break users")
+    assert lines[:2] == [
+        "  breaking tool a: is gone",
+        '  unclear tool b, input c: is narrower, such as {"c": 1}',
+    ]
+    assert len(lines) == 50
+    assert lines[2] == "  breaking \\u001b: " + "d" * (300 - len("breaking _: "))
+    assert "pytest --mcp-update" in last
+
+
+async def test_resources_are_compared_if_asked_for_or_in_the_file(file: Path) -> None:
+    """A default contract has none, so that they may come and go."""
+
+    def with_resource(*uris: str) -> mcp_trio.Server:
+        served = server("a")
+        for uri in uris:
+            served.resource(uri)(lambda: "text")
+        return served
+
+    await check_contract(with_resource("r://1"), file, update=True)
+    assert "r://1" not in read(file)
+    await check_contract(with_resource("r://2"), file)
+    await check_contract(with_resource("r://1"), file, update=True, resources=True)
+    assert "r://1" in read(file)
+    with pytest.raises(ContractBroken, match="resource r://1: is gone"):
+        await check_contract(with_resource("r://2"), file)
+    await check_contract(with_resource("r://2"), file, update=True)
+    assert "r://2" in read(file)
 
 
 async def test_change_that_may_break_users_fails_unless_it_is_allowed(file: Path) -> None:
@@ -111,9 +163,14 @@ async def test_missing_file_says_how_it_is_written(file: Path) -> None:
 @pytest.mark.parametrize("update", [False, True])
 async def test_file_that_is_no_contract_is_kept(file: Path, update: bool) -> None:
     write(file, "{}")
-    with pytest.raises(InvalidContract, match="it is not a contract"):
+    with pytest.raises(InvalidContract, match=r"s\.json: .*it is not a contract"):
         await check_contract(server("a"), file, update=update)
     assert read(file) == "{}"
+
+
+async def test_file_that_cannot_be_read_is_no_wrong_contract(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=re.escape(tmp_path.name)):
+        await check_contract(server("a"), tmp_path)
 
 
 async def test_older_form_is_written_anew_by_update_only(file: Path) -> None:
@@ -130,10 +187,11 @@ async def test_server_that_is_away_is_no_broken_contract(file: Path) -> None:
         await check_contract("http://127.0.0.1:9/mcp", file)
 
 
+@pytest.mark.parametrize("number", [1, 2])
 async def test_server_that_fails_once_loses_no_revision(
-    file: Path, monkeypatch: pytest.MonkeyPatch
+    file: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """The second connection fails: the file isn't written, and nothing is said to be broken."""
+    """A connection fails: the file isn't written, and nothing is said to be broken."""
     write(file, TWO)
     connections = 0
 
@@ -141,7 +199,7 @@ async def test_server_that_fails_once_loses_no_revision(
     async def failing(*args: Any, **options: Any) -> AsyncIterator[mcp_trio.Client]:
         nonlocal connections
         connections += 1
-        if connections == 2:
+        if connections == number:
             raise ConnectFailed("the database is away")
         async with mcp_trio.connect(*args, **options) as client:
             yield client
@@ -154,25 +212,91 @@ async def test_server_that_fails_once_loses_no_revision(
     assert read(file) == TWO
 
 
+@pytest.mark.parametrize(
+    ("error", "connections"), [(RevisionRefused, 2), (ConnectFailed, 3), (RevisionRefused, 1)]
+)
 async def test_revision_that_is_refused_is_no_longer_spoken(
-    file: Path, monkeypatch: pytest.MonkeyPatch
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[ConnectFailed],
+    connections: int,
 ) -> None:
     """By the server's answer, or because it agrees on an older one only."""
+    write(file, TWO if connections > 1 else TWO.replace(', "2025-06-18"', ""))
+    offered: list[Any] = []
+
+    @asynccontextmanager
+    async def old_server(
+        target: Any, *, versions: Any = ("2025-06-18",)
+    ) -> AsyncIterator[mcp_trio.Client]:
+        offered.append(versions)
+        if versions == ("2026-07-28",):
+            raise error("another revision")
+        async with mcp_trio.connect(target, versions=versions) as client:
+            yield client
+
+    monkeypatch.setattr(_contract, "connect", old_server)
+    with pytest.raises(ContractBroken, match="revision 2026-07-28: the server no longer"):
+        await check_contract(server("a"), file)
+    assert len(offered) == max(connections, 2)
+    await check_contract(server("a"), file, update=True)
+    assert [*read_contract(read(file).encode()).offers] == ["2025-06-18"]
+
+
+async def test_error_while_a_revision_is_read_says_nothing_about_it(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(file, TWO)
-    for error in RevisionRefused, ConnectFailed:
 
-        @asynccontextmanager
-        async def old_server(
-            target: Any, *, versions: Any = ("2025-06-18",), error: Any = error
-        ) -> AsyncIterator[mcp_trio.Client]:
-            if versions == ("2026-07-28",):
-                raise error("another revision")
-            async with mcp_trio.connect(target, versions=versions) as client:
-                yield client
+    @asynccontextmanager
+    async def changing(
+        target: Any, *, versions: Any = ("2025-06-18",)
+    ) -> AsyncIterator[mcp_trio.Client]:
+        if versions == ("2026-07-28",):
+            raise ChangingLists("the lists change")
+        async with mcp_trio.connect(target, versions=versions) as client:
+            yield client
 
-        monkeypatch.setattr(_contract, "connect", old_server)
-        with pytest.raises(ContractBroken, match="revision 2026-07-28: the server no longer"):
-            await check_contract(server("a"), file)
+    monkeypatch.setattr(_contract, "connect", changing)
+    with pytest.raises(ChangingLists):
+        await check_contract(server("a"), file)
+
+
+async def test_contract_has_the_name_that_the_server_has_in_its_first_revision(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(file, TWO)
+
+    @asynccontextmanager
+    async def renamed(target: Any, *, versions: Any) -> AsyncIterator[mcp_trio.Client]:
+        async with mcp_trio.connect(mcp_trio.Server(versions[0]), versions=versions) as client:
+            yield client
+
+    monkeypatch.setattr(_contract, "connect", renamed)
+    await check_contract(server("a"), file, update=True)
+    assert read_contract(read(file).encode()).server == "2026-07-28"
+
+
+async def test_scopes_of_url_are_written_first_and_then_compared_only(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file without scopes asks no authorization server."""
+    asked = []
+
+    async def scopes_of(url: str) -> tuple[str, ...]:
+        asked.append(url)
+        return ("a",)
+
+    monkeypatch.setattr(_contract, "read_scopes", scopes_of)
+    monkeypatch.setattr(
+        _contract, "connect", lambda target, **more: mcp_trio.connect(server("a"), **more)
+    )
+    write(file, TWO)
+    await check_contract("http://127.0.0.1:9/mcp", file)
+    assert asked == []
+    await check_contract("http://127.0.0.1:9/mcp", file, update=True)
+    assert asked == ["http://127.0.0.1:9/mcp"]
+    assert read_contract(read(file).encode()).scopes == ("a",)
 
 
 @pytest.mark.parametrize("found", [("a",), (), None])
