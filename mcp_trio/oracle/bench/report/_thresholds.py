@@ -125,10 +125,10 @@ def percentile_of(turn: BenchTurn, percent: float, *, missing: int) -> float:
     count = turn.histogram.count
     if not count:
         return inf if missing else float("nan")
-    rank = max(1, ceil(percent * (count + missing) / 100 - 1e-9))
+    rank = ceil(percent * (count + missing) / 100 - 1e-9)
     if rank > count:
         return inf
-    return turn.histogram.percentile(percent if not missing else min(100 * rank / count, 100))
+    return turn.histogram.percentile(100 * rank / count if missing else percent)
 
 
 def _unit_factor(name: str, unit: str, operator: str) -> float:

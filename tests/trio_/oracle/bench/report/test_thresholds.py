@@ -29,6 +29,11 @@ LIMITS = {
     "rate>=1000/s": ("rate", ">=", 1000, False),
     "cpu<80us": ("cpu", "<", 80e-6, False),
     "memory<100MB": ("memory", "<", 100e6, False),
+    "memory<5kB": ("memory", "<", 5e3, False),
+    "memory>2GB": ("memory", ">", 2e9, False),
+    "p100<80µs": ("p100", "<", 80e-6, False),
+    "mean<1s": ("mean", "<", 1, False),
+    "errors<100%": ("errors", "<", 1, True),
     "sent>5": ("sent", ">", 5, False),
 }
 WRONG = {
@@ -39,10 +44,10 @@ WRONG = {
     "p99<-1ms": "is not a threshold such as",
     "p99<50": "p99 has no unit here: write 'p99<50ms'",
     "p99<50%": "p99 is not in %: write 'p99<50ms'",
-    "p101<1ms": "p101 is not a percentile: they end at p100",
+    "p100.1<1ms": "p100.1 is not a percentile: they end at p100",
     "latency<1ms": "there is no latency to compare: the names are p50, p99,",
     "errors<1ms": "errors is not in ms: write 'errors<1%'",
-    "errors<200%": "a share is at most 100%",
+    "errors<101%": "a share is at most 100%",
     "sent<1%": "sent is not in %: write 'sent<1000'",
     "rate>1000%": "rate is not in %: write 'rate>1000'",
     "memory<5": "memory has no unit here: write 'memory<100MB'",
@@ -73,6 +78,11 @@ VERDICTS = {
     "errors<=20": True,
     "timeouts<1%": False,
     "late<=2%": True,
+    "late<2%": False,
+    "mean<5.6ms": True,
+    "mean<5.4ms": False,
+    "sent<1000": False,
+    "sent<1001": True,
     "rate>98": True,
     "rate>99": False,
     "cpu<51us": True,
@@ -113,6 +123,12 @@ def test_threshold_without_a_measurement_is_met_only_by_counts(text: str) -> Non
     assert is_met == (text == "timeouts<=0")
 
 
+@pytest.mark.parametrize("turn", [BenchTurn(sent=5), BenchTurn(target_cpu=0.1)])
+def test_cpu_of_no_call_or_of_an_unknown_program_meets_no_threshold(turn: BenchTurn) -> None:
+    assert not Threshold.parse("cpu<80us").is_met(turn)
+    assert not Threshold.parse("cpu>0us").is_met(turn)
+
+
 @given(
     st.lists(st.floats(1e-5, 10), min_size=1, max_size=50),
     st.integers(0, 20),
@@ -131,6 +147,12 @@ def test_percentile_with_missing_calls_agrees_with_sorted_list(
 def test_percentile_without_latencies_is_longer_than_all_or_nothing(percent: float) -> None:
     assert percentile_of(BenchTurn(), percent, missing=3) == math.inf
     assert math.isnan(percentile_of(BenchTurn(), percent, missing=0))
+
+
+@pytest.mark.parametrize(("short", "median"), [(149, 0.009), (150, 0.001)])
+def test_percentile_of_many_calls_is_exact(short: int, median: float) -> None:
+    turn = BenchTurn(histogram=Histogram([0.001] * short + [0.009] * (200 - short)))
+    assert percentile_of(turn, 50, missing=100) == pytest.approx(median, rel=0.03)
 
 
 def test_percentile_of_all_calls_is_that_of_the_histogram() -> None:
