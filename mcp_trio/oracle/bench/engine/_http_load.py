@@ -91,12 +91,12 @@ class HttpConnection:
         self.started: float | None = None
         self.scope = trio.CancelScope()
         self.session = b""
-        self.needs_session = False
         self.dialect: Dialect | None = None
         self.reader = HttpReader()
         self.idle_since = 0.0
         self.stream: trio.abc.Stream | None = None
         self.templates: HttpTemplates
+        self.needs_session: bool
 
     def use(self, dialect: Dialect, session: bytes = b"") -> None:
         """Send requests in a revision and a session."""
@@ -111,7 +111,6 @@ class HttpConnection:
             ConnectFailed: it can't.
         """
         if self.stream is None:
-            self.reader.can_continue = True
             self.stream = await self.load.connect()
 
     async def drop(self) -> None:
@@ -201,14 +200,13 @@ class HttpConnection:
         assert head is not None
         return find_response(body, digits, is_stream=head.is_stream)
 
-    async def send(self, message: dict[str, Any]) -> int:
-        """Send a notification or a response, and return the HTTP status."""
+    async def send(self, message: dict[str, Any]) -> None:
+        """Send a notification or a response."""
         assert self.dialect is not None
         body = msgspec.json.encode({"jsonrpc": "2.0", **message})
         head = self.load.first_lines(self.dialect, self.session)
         data = b"%bContent-Length: %d\r\n\r\n%b" % (head, len(body), body)
         await self.finish(await self.exchange(data, b""))
-        return self.reader.head.status if self.reader.head is not None else 0
 
 
 class HttpLoad(NurseryLoad):
@@ -312,15 +310,24 @@ class HttpLoad(NurseryLoad):
             self.mirrored |= read_mirrored(await self._list_tools())
 
     async def _negotiate(self, connection: HttpConnection, era: str | None) -> None:
-        try:
-            await connection.connect()
-            found = await negotiate(self._asker(connection), era, self._timeout)
-        except (_Broken, ValueError, TooLarge) as exc:
-            raise ConnectFailed(f"{self._url.text}: {_explain(exc)}") from exc
+        await connection.connect()
+        found = await self._shake_hands(connection, era)
         self._dialect = found.dialect
         self.revision, self.server = found.dialect.version, found.server
         self.capabilities = found.capabilities
-        await self._begin(connection, found)
+
+    async def _shake_hands(self, connection: HttpConnection, era: str | None) -> Handshake:
+        """Negotiate a revision on a connection, and use it.
+
+        Raises:
+            ConnectFailed: that isn't possible.
+        """
+        try:
+            found = await negotiate(self._asker(connection), era, self._timeout)
+            await self._begin(connection, found)
+        except (_Broken, ValueError, TooLarge, trio.TooSlowError) as exc:
+            raise ConnectFailed(f"{self._url.text}: {_explain(exc)}") from exc
+        return found
 
     def _asker(self, connection: HttpConnection) -> Ask:
         """Return the function that sends a request of the handshake on a connection.
@@ -417,14 +424,8 @@ class HttpLoad(NurseryLoad):
         assert self._dialect is not None
         connection.use(self._dialect)
         await connection.connect()
-        if not self._dialect.stateful:
-            return
-        try:
-            version = self._dialect.version
-            found = await negotiate(self._asker(connection), version, self._timeout)
-            await self._begin(connection, found)
-        except (_Broken, ValueError, TooLarge, trio.TooSlowError) as exc:
-            raise ConnectFailed(f"{self._url.text}: {_explain(exc)}") from exc
+        if self._dialect.stateful:
+            await self._shake_hands(connection, self._dialect.version)
 
     async def aclose(self) -> None:
         """End all sessions and close all connections."""
@@ -434,7 +435,7 @@ class HttpLoad(NurseryLoad):
 
     async def _close(self, connection: HttpConnection) -> None:
         try:
-            if connection.session and connection.dialect is not None and self._gone is None:
+            if connection.session and connection.dialect is not None:
                 head = self.first_lines(connection.dialect, connection.session, b"DELETE")
                 with trio.CancelScope(shield=True), trio.move_on_after(_DELETE_TIMEOUT):
                     await connection.exchange(head + b"\r\n", b"")
@@ -476,8 +477,6 @@ class HttpLoad(NurseryLoad):
         """
         await self._open_connections(pace.concurrency)
         connections = self._connections[: pace.concurrency]
-        for connection in connections:
-            connection.idle_since = 0.0
         tally = Tally(seconds, self._known, self._meter)
         loop = None if pace.rate is None else OpenLoop(pace, tally, seconds, self._timeout)
         async with trio.open_nursery() as nursery:
@@ -599,7 +598,6 @@ class _HttpCaller:
             if connection.scope.cancelled_caught and connection.started is not None:
                 tally.timeout()
             connection.started = None
-            self._answer = None
             self._counts.last = trio.current_time()
 
     async def _calls(self, ids: Iterator[bytes]) -> None:
@@ -655,8 +653,7 @@ class _HttpCaller:
     def _count_refusal(self, status: int, digits: bytes) -> None:
         """Count a call whose response has another status than 200."""
         connection = self._connection
-        message = decode_json(connection.reader.body) if connection.reader.body else None
-        cause = find_cause(message, digits) if isinstance(message, dict) else ""
+        cause = find_cause(decode_json(connection.reader.body), digits)
         is_code = cause.lstrip("-").isdigit()
         self._tally.error(cause if is_code else f"HTTP {status}")
         # A session has ended, and a client has to begin another one.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,15 +11,20 @@ import trio
 import trio.testing
 
 from mcp_core import ConnectFailed
+from mcp_trio.http_client._connector import Connector
 from mcp_trio.oracle.bench import _tally
+from mcp_trio.oracle.bench._process import NoMeter
 from mcp_trio.oracle.bench._requests import Mix, PreparedCall
 from mcp_trio.oracle.bench._turn import Pace, TargetGone
-from mcp_trio.oracle.bench.engine import _http_reader
+from mcp_trio.oracle.bench.engine import _http_load, _http_reader
+from mcp_trio.oracle.bench.engine._direct_stream import DirectStream
+from mcp_trio.oracle.bench.engine._http_load import HttpConnection, is_refused
 from mcp_trio.oracle.bench.engine._load import Address
 from tests.harness.jsonrpc import D, E
 from tests.trio_.oracle.bench.stand_ins import (
     ECHO,
     PING,
+    RESULTS,
     AnswerReader,
     HttpRequest,
     http_load,
@@ -137,15 +143,25 @@ async def test_work_that_reads_answers_gets_the_decoded_response(autojump_clock:
     async def handle(request: HttpRequest) -> None:
         if request.message["params"]["after"] == 2:
             await request.respond({"id": request.message["id"], "error": {"code": -1}})
+        elif request.message["params"]["after"] == 3:
+            await request.respond([1])
         else:
             await answer(request)
 
     async with http_load(handle) as (load, _):
-        turn = await load.turn(work, ONE, 1.5)
+        turn = await load.turn(work, ONE, 2.0)
     assert work.seen[0] is None
     assert work.seen[1]["result"] == {"content": []}
     assert work.seen[2]["error"] == {"code": -1}
-    assert (turn.answered, turn.errors) == (2, {"-1": 1})
+    assert work.seen[3] is None
+    assert (turn.answered, turn.errors) == (2, {"-1": 1, "no response": 1})
+
+
+async def test_time_to_think_ends_with_the_turn(autojump_clock: Any) -> None:
+    async with http_load(answer) as (load, _):
+        began = trio.current_time()
+        turn = await load.turn(Mix([PreparedCall("ping", None, "ping", think=60.0)]), ONE, 0.5)
+        assert (turn.answered, trio.current_time() - began) == (1, pytest.approx(0.5))
 
 
 # -- Handshakes ----------------------------------------------------------------------------------
@@ -235,10 +251,13 @@ async def test_server_of_earlier_revision_is_asked_to_initialize(autojump_clock:
         assert load.revision == D
 
 
-async def test_server_at_root_without_endpoint_is_tried_at_mcp(autojump_clock: Any) -> None:
+@pytest.mark.parametrize("status", [404, 405])
+async def test_server_at_root_without_endpoint_is_tried_at_mcp(
+    autojump_clock: Any, status: int
+) -> None:
     async def handle(request: HttpRequest) -> None:
         if request.path == "/":
-            await request.respond({"detail": "Not Found"}, status=404)
+            await request.respond({"detail": "Not Found"}, status=status)
         else:
             await request.respond(result(request.message))
 
@@ -248,13 +267,35 @@ async def test_server_at_root_without_endpoint_is_tried_at_mcp(autojump_clock: A
     assert stand_in.requests[-1].path == "/mcp"
 
 
+@pytest.mark.parametrize(("path", "status"), [("/", 500), ("/", 401), ("/rpc", 404)])
+async def test_server_that_refuses_otherwise_is_tried_nowhere_else(
+    autojump_clock: Any, path: str, status: int
+) -> None:
+    paths = []
+
+    async def handle(request: HttpRequest) -> None:
+        paths.append(request.path)
+        await request.respond({"detail": "x"}, status=status)
+
+    address = Address(f"http://127.0.0.1:1{path}")
+    with pytest.raises(ConnectFailed, match=f"HTTP {status}"):
+        async with http_load(handle, era=D, handles_all=True, address=address):
+            pass
+    assert paths == [path]
+
+
 @pytest.mark.parametrize(
     ("status", "more", "problem"),
     [
         (401, "", "needs a login .HTTP 401.; give a token by --token-env, or"),
+        (403, "", "needs a login .HTTP 403.; give a token by --token-env, or"),
         (404, "", "responds with HTTP 404; is the path right"),
-        (500, "", "responds with HTTP 500"),
+        (405, "", "responds with HTTP 405; is the path right"),
+        (400, "", "responds with HTTP 400$"),
+        (500, "", "responds with HTTP 500$"),
+        (300, "Location: https://x.test/\r\n", "redirects to https://x.test/; give that URL"),
         (307, "Location: https://x.test/\r\n", "redirects to https://x.test/; give that URL"),
+        (307, f"Location: https://x.test/{'a' * 300}\r\n", f"test/{'a' * 185}; give that URL"),
         (200, "", "isn't JSON-RPC; is that an MCP server"),
     ],
 )
@@ -266,6 +307,28 @@ async def test_handshake_that_fails_names_cause_and_cure(
 
     with pytest.raises(ConnectFailed, match=problem):
         async with http_load(handle, era=None, handles_all=True):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("found", "problem"),
+    [
+        ({"error": {"code": -32602, "message": "bad"}}, "responds with the error -32602: bad"),
+        ({"error": {"message": "bad"}}, "responds with HTTP 400$"),
+        ({"error": "bad"}, "responds with HTTP 400$"),
+        ({"result": {"protocolVersion": 5}}, "isn't JSON-RPC; is that an MCP server"),
+    ],
+)
+async def test_handshake_refused_by_json_rpc_has_the_error(
+    autojump_clock: Any, found: dict[str, Any], problem: str
+) -> None:
+    """A response that is JSON-RPC says more than its status."""
+
+    async def handle(request: HttpRequest) -> None:
+        await request.respond({"id": request.message["id"], **found}, status=400)
+
+    with pytest.raises(ConnectFailed, match=problem):
+        async with http_load(handle, era=D, handles_all=True):
             pass
 
 
@@ -314,6 +377,94 @@ async def test_handshake_without_response_fails_in_time(autojump_clock: Any) -> 
 async def test_time_to_connect_is_no_time_of_a_response(autojump_clock: Any) -> None:
     async with http_load(answer, era=None, connect_time=6.0) as (load, _):
         assert load.revision == E
+
+
+async def test_time_to_connect_has_a_limit(autojump_clock: Any) -> None:
+    began = trio.current_time()
+    with pytest.raises(ConnectFailed, match="no connection within 10 s"):
+        async with http_load(answer, connect_time=60.0, timeout=100.0):
+            pass
+    assert trio.current_time() - began == pytest.approx(10)
+
+
+@pytest.mark.parametrize("headers", [{}, {"User-Agent": "x"}])
+@pytest.mark.parametrize("era", [D, E])
+async def test_requests_have_the_headers_of_their_method(
+    autojump_clock: Any, era: str, headers: dict[str, str]
+) -> None:
+    """The handshake's own are left out: those of `initialize` have no session yet."""
+    address = Address("http://127.0.0.1:1/mcp", headers)
+    async with http_load(answer, era=era, session="s-1", address=address) as (load, stand_in):
+        assert load.first_lines(None, b"").count(b"User-Agent: ") == 1
+        await load.ask("ping")
+        await load.ask("tools/list")
+    *_, call, listing, last = stand_in.requests if era == D else [*stand_in.requests, None]
+    common = {"host": "127.0.0.1:1", "user-agent": "mcp-trio-bench"}
+    common |= {name.lower(): value for name, value in headers.items()}
+    common["mcp-protocol-version"] = era
+    if era == D:
+        common["mcp-session-id"] = "s-1"
+        assert last is not None
+        assert (last.method, last.headers) == ("DELETE", common)
+    media = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+    for request in (call, listing):
+        assert request is not None
+        names = set(request.headers) - {"content-length", "mcp-method"}
+        assert {name: request.headers[name] for name in names} == common | media
+
+
+@pytest.mark.parametrize(
+    ("era", "capabilities", "lists"),
+    [(D, {"tools": {}}, 0), (E, {"tools": {}}, 1), (E, {"prompts": {}}, 0)],
+)
+async def test_tools_are_listed_if_headers_repeat_their_arguments(
+    autojump_clock: Any, era: str, capabilities: Any, lists: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    methods = ("initialize", "server/discover")
+    for method in methods:
+        found = {**RESULTS[method], "capabilities": capabilities}
+        monkeypatch.setitem(RESULTS, method, found)
+    async with http_load(answer, era=era) as (_, stand_in):
+        pass
+    sent = [request.message.get("method") for request in stand_in.requests]
+    assert sent.count("tools/list") == lists
+    assert sent.count("initialize") == (era == D)
+
+
+TOOL = {
+    "name": "near",
+    "inputSchema": {"properties": {"where": {"type": "string", "x-mcp-header": "Region"}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("pages", "cursors", "is_found"),
+    [
+        ([{"tools": [TOOL]}], [None], True),
+        ([{"tools": [], "nextCursor": "2"}, {"tools": [TOOL]}], [None, "2"], True),
+        ([{"tools": [TOOL], "nextCursor": 5}], [None], True),
+        ([{"tools": [TOOL], "nextCursor": "2"}, {"tools": 5}], [None, "2"], True),
+        ([{"tools": 5, "nextCursor": "2"}], [None], False),
+        ([5], [None], False),
+        ([{"tools": [TOOL], "nextCursor": "x"}] * 30, [None, *["x"] * 19], True),
+    ],
+)
+async def test_pages_of_tools_are_read_until_one_is_the_last(
+    autojump_clock: Any, pages: list[Any], cursors: list[Any], is_found: bool
+) -> None:
+    """At most twenty. A page that isn't one ends the list, and is for the report of the calls."""
+    asked: list[Any] = []
+
+    async def handle(request: HttpRequest) -> None:
+        value = None
+        if request.message["method"] == "tools/list":
+            asked.append(request.message["params"].get("cursor"))
+            value = pages[len(asked) - 1]
+        await request.respond(result(request.message, value))
+
+    async with http_load(handle, handles_all=True) as (load, _):
+        assert ("near" in load.mirrored) is is_found
+    assert asked == cursors
 
 
 async def test_session_in_a_revision_without_sessions_is_ignored(autojump_clock: Any) -> None:
@@ -466,6 +617,159 @@ async def test_handshake_that_breaks_names_the_url(
     with pytest.raises(ConnectFailed, match=r"http://127.0.0.1:1/mcp: "):
         async with http_load(handle, era=era, handles_all=True):
             pass
+
+
+@pytest.mark.parametrize("handle", [send_half, send_garbage, send_without_end, never_answer])
+async def test_session_that_does_not_begin_names_the_url(
+    autojump_clock: Any, handle: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server has responded to `initialize`, but takes no notification."""
+    monkeypatch.setattr(_http_reader, "MAX_RESPONSE", 100_000)
+
+    async def begin(request: HttpRequest) -> None:
+        if request.message.get("method") == "initialize":
+            await request.respond(result(request.message))
+        else:
+            await handle(request)
+
+    with pytest.raises(ConnectFailed, match=r"http://127.0.0.1:1/mcp: "):
+        async with http_load(begin, era=D, handles_all=True):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("handle", "problem"),
+    [
+        (send_half, "the connection ended before the response"),
+        (send_garbage, "no response to ping: "),
+        (send_without_end, "the response is larger than "),
+        (send_text, "the response to ping isn't JSON-RPC"),
+    ],
+)
+async def test_request_outside_a_turn_that_fails_names_the_cause(
+    autojump_clock: Any, handle: Any, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_http_reader, "MAX_RESPONSE", 100_000)
+    async with http_load(handle) as (load, _):
+        with pytest.raises(ConnectFailed, match=problem) as failed:
+            await load.ask("ping")
+        assert not isinstance(failed.value, TargetGone)
+
+
+async def test_request_outside_a_turn_without_a_connection_fails(autojump_clock: Any) -> None:
+    """The target is gone if no one listens, and else it may only be slow."""
+
+    async def handle(request: HttpRequest) -> None:
+        await request.stream.aclose()
+
+    async with http_load(handle, timeout=100.0) as (load, stand_in):
+        stand_in.connect_time = 60.0
+        with pytest.raises(ConnectFailed, match="no connection within 10 s") as failed:
+            await load.ask("ping")
+        assert not isinstance(failed.value, TargetGone)
+        stand_in.connect_time, stand_in.is_refusing = 0.0, True
+        with pytest.raises(TargetGone, match="refused"):
+            await load.ask("ping")
+
+
+async def test_call_without_a_connection_counts_an_error(autojump_clock: Any) -> None:
+    async def handle(request: HttpRequest) -> None:
+        await trio.sleep(0.1)
+        await request.stream.aclose()
+
+    async with http_load(handle, timeout=100.0) as (load, stand_in):
+        stand_in.handle, stand_in.connect_time = handle, 60.0
+        turn = await load.turn(Mix([PING]), ONE, 0.05)
+    assert (turn.sent, turn.errors) == (1, {"no connection": 1})
+
+
+@pytest.mark.parametrize("handle", [send_half, send_garbage, send_without_end, never_answer, None])
+async def test_session_that_cannot_be_deleted_is_left(
+    autojump_clock: Any, handle: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server ends it in its own time. It is waited for a second."""
+    monkeypatch.setattr(_http_reader, "MAX_RESPONSE", 100_000)
+    async with http_load(answer, era=D, session="s-1") as (load, stand_in):
+        if handle is None:
+            await load._connections[0].drop()
+            stand_in.is_refusing = True
+        stand_in.handle, stand_in.handles_all = handle, True
+        began = trio.current_time()
+        await load.aclose()
+        took = trio.current_time() - began
+    assert took == pytest.approx(1.0 if handle is never_answer else 0.0)
+
+
+@pytest.mark.parametrize(
+    "rest", [b"zz\r\n", b"5\r\nevent\r\n0\r\n\r\nmore", b"f4240\r\n" + b"x" * 200_000, None]
+)
+async def test_stream_that_breaks_after_the_response_ends_its_connection_alone(
+    autojump_clock: Any, rest: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_http_reader, "MAX_RESPONSE", 100_000)
+
+    async def handle(request: HttpRequest) -> None:
+        await request.begin_stream()
+        await request.event(result(request.message))
+        await trio.sleep(0.01)
+        if rest is not None:
+            await request.write(rest)
+        else:
+            await request.stream.aclose()
+
+    async with http_load(handle) as (load, stand_in):
+        turn = await load.turn(Mix([PING]), ONE, 0.095)
+    assert (turn.answered, turn.failed) == (10, 0)
+    assert stand_in.connections == pytest.approx(10, abs=1)
+
+
+async def test_connection_is_kept_after_one_that_the_server_would_close(
+    autojump_clock: Any,
+) -> None:
+    async def handle(request: HttpRequest) -> None:
+        await trio.sleep(0.01)
+        more = "Connection: close\r\n" if stand_in.connections == 1 else ""
+        await request.respond(result(request.message), more=more)
+
+    async with http_load(handle) as (load, stand_in):
+        turn = await load.turn(Mix([PING]), ONE, 0.095)
+    assert (turn.answered, turn.failed, stand_in.connections) == (10, 0, 2)
+
+
+@pytest.mark.parametrize("handle", [send_http_error, send_garbage])
+async def test_call_that_fails_late_lowers_the_rate(autojump_clock: Any, handle: Any) -> None:
+    async def slow(request: HttpRequest) -> None:
+        stand_in.handle = fail
+        await answer(request)
+
+    async def fail(request: HttpRequest) -> None:
+        await trio.sleep(0.99)
+        await handle(request)
+
+    async with http_load(slow) as (load, stand_in):
+        turn = await load.turn(Mix([PING]), ONE, 0.05)
+    assert (turn.answered, turn.failed) == (1, 1)
+    assert (turn.seconds, turn.rate) == (pytest.approx(1.0), pytest.approx(1.0))
+
+
+@pytest.mark.parametrize(("think", "asks"), [(0.4, 1), (0.6, 4)])
+async def test_connection_idle_for_half_a_second_may_be_stale(
+    autojump_clock: Any, think: float, asks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is then replaced before the call, rather than after it."""
+    asked = 0
+
+    def is_stale(connection: HttpConnection) -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 1
+
+    monkeypatch.setattr(HttpConnection, "is_stale", is_stale)
+    await trio.sleep(1.0)  # the clock begins at 0, when no connection was used
+    async with http_load(answer) as (load, stand_in):
+        work = Mix([PreparedCall("ping", None, "ping", think=think)])
+        turn = await load.turn(work, ONE, 4 * (think + 0.01) - 0.1)
+    assert (turn.answered, asked, stand_in.connections) == (4, asks, asks)
 
 
 async def test_target_that_closes_without_a_response_counts_errors(autojump_clock: Any) -> None:
@@ -682,6 +986,139 @@ async def test_requests_of_the_server_are_answered(autojump_clock: Any) -> None:
     assert {each.headers.get("mcp-session-id") for each in stand_in.requests[2:]} == {"s"}
 
 
+@pytest.mark.parametrize("handle", [send_half, send_garbage, send_without_end, None])
+async def test_answer_to_the_server_that_fails_is_lost_alone(
+    autojump_clock: Any, handle: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_http_reader, "MAX_RESPONSE", 100_000)
+
+    async def call(request: HttpRequest) -> None:
+        if "method" not in request.message:
+            await handle(request)
+            return
+        await request.begin_stream()
+        stand_in.is_refusing = handle is None
+        await request.event({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+        await trio.sleep(1.0)
+        await request.event(result(request.message))
+        await request.end_stream()
+
+    async with http_load(call, handles_all=False) as (load, stand_in):
+        stand_in.handles_all = True
+        assert (await load.ask("ping"))["result"] == {"content": []}
+        await trio.testing.wait_all_tasks_blocked()
+        assert stand_in.open_connections == 1
+
+
+async def test_answers_to_the_server_are_limited_in_number_and_time(autojump_clock: Any) -> None:
+    """Of a hundred requests 64 are answered; if no answer is taken, each is closed after 5 s."""
+    opened = []
+
+    async def handle(request: HttpRequest) -> None:
+        if "method" not in request.message:
+            await request.stream.receive_some()  # b"" at its end
+            return
+        await request.begin_stream()
+        for _ in range(2):
+            for number in range(100):
+                await request.event({"jsonrpc": "2.0", "id": number, "method": "ping"})
+            await trio.sleep(4.9)
+            opened.append(stand_in.open_connections - 1)
+            await trio.sleep(0.2)
+            opened.append(stand_in.open_connections - 1)
+        await request.event(result(request.message))
+        await request.end_stream()
+
+    async with http_load(handle, timeout=60.0) as (load, stand_in):
+        stand_in.handles_all = True
+        await load.ask("ping")
+    assert opened == [64, 0, 64, 0]
+
+
+@pytest.mark.parametrize(
+    ("host", "ports"), [("127.0.0.1", [1]), ("localhost", [1]), ("x.test", [])]
+)
+async def test_only_a_target_on_this_machine_is_measured(
+    autojump_clock: Any, host: str, ports: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[int] = []
+
+    def meter(port: int) -> NoMeter:
+        found.append(port)
+        return NoMeter()
+
+    monkeypatch.setattr(_http_load, "ListenerMeter", meter)
+    async with http_load(answer, address=Address(f"http://{host}:1/mcp")):
+        assert found == ports
+
+
+@pytest.mark.parametrize(("platform", "is_direct"), [("linux", True), ("win32", False)])
+async def test_socket_is_read_directly_except_on_windows(
+    monkeypatch: pytest.MonkeyPatch, platform: str, is_direct: bool
+) -> None:
+    ours, theirs = map(trio.SocketStream, trio.socket.socketpair())
+    async with http_load(answer) as (load, _), ours, theirs:
+
+        async def connect(_: Connector) -> trio.SocketStream:
+            return ours
+
+        monkeypatch.setattr(Connector, "connect_stream", connect)
+        monkeypatch.setattr(_http_load, "sys", SimpleNamespace(platform=platform))
+        assert isinstance(await load.connect(), DirectStream) is is_direct
+
+
+def _caused(exc: BaseException, cause: BaseException) -> BaseException:
+    exc.__cause__ = cause
+    return exc
+
+
+@pytest.mark.parametrize(
+    ("exc", "refused"),
+    [
+        (ConnectionRefusedError(), True),
+        (OSError(), False),
+        (_caused(ConnectFailed("x"), _caused(OSError(), ConnectionRefusedError())), True),
+        (_caused(ConnectFailed("x"), OSError()), False),
+        (ExceptionGroup("x", [OSError(), ConnectionRefusedError()]), True),
+        (_caused(OSError(), ExceptionGroup("x", [OSError(), OSError()])), False),
+        (_caused(ExceptionGroup("x", [OSError()]), ConnectionRefusedError()), False),
+    ],
+)
+def test_refused_connection_is_found_below_other_errors(exc: BaseException, refused: bool) -> None:
+    assert is_refused(exc) is refused
+
+
+@pytest.mark.parametrize("callers", [2, 5])
+async def test_first_failure_of_further_connections_is_shown(
+    autojump_clock: Any, callers: int
+) -> None:
+    async with http_load(answer, era=D) as (load, stand_in):
+        refusals = iter([503, 500, 500, 500])
+
+        async def handle(request: HttpRequest) -> None:
+            status = next(refusals)
+            await trio.sleep(0.01 if status == 503 else 0.02)
+            await request.respond({"detail": "busy"}, status=status)
+
+        stand_in.handle, stand_in.handles_all = handle, True
+        with pytest.raises(ConnectFailed, match=f"HTTP 503; 1 of {callers} connections are open"):
+            await load.turn(Mix([PING]), Pace(None, callers), 0.1)
+
+
+async def test_fault_while_connections_are_opened_is_no_refusal(
+    autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with http_load(answer) as (load, _):
+
+        async def connect(_: Connector) -> trio.abc.Stream:
+            raise RuntimeError("a fault")
+
+        monkeypatch.setattr(Connector, "connect_stream", connect)
+        with pytest.raises(ExceptionGroup) as failed:
+            await load.turn(Mix([PING]), Pace(None, 2), 0.1)
+        assert failed.group_contains(RuntimeError)
+
+
 async def test_target_that_refuses_connections_is_gone(autojump_clock: Any) -> None:
     """The turn ends, and what it has measured isn't lost."""
     async with http_load(answer) as (load, stand_in):
@@ -698,9 +1135,10 @@ async def test_target_that_refuses_connections_is_gone(autojump_clock: Any) -> N
         assert gone.value.turn is not None
         assert gone.value.turn.answered >= 18
         assert gone.value.turn.errors["closed"] >= 1
+        assert gone.value.turn.sent == gone.value.turn.answered + gone.value.turn.failed
         assert gone.value.turn.seconds < 1
         with pytest.raises(TargetGone, match="refused"):
-            await load.turn(Mix([PING]), Pace(None, 5), 10.0)
+            await load.turn(Mix([PING]), Pace(None, 3), 10.0)
 
 
 async def test_address_that_refuses_connections_fails(autojump_clock: Any) -> None:

@@ -128,10 +128,12 @@ def test_reader_knows_whether_the_connection_stays(head: bytes, can_continue: bo
         assert reader.can_continue is can_continue
 
 
-def test_reader_bytes_after_the_response_end_the_connection() -> None:
+@pytest.mark.parametrize("response", RESPONSES)
+@pytest.mark.parametrize("rest", [b"H", b"HTTP/1.1 200 OK"])
+def test_reader_bytes_after_the_response_end_the_connection(response: bytes, rest: bytes) -> None:
     reader = HttpReader()
     reader.begin(ID)
-    assert reader.feed(RESPONSES[0] + b"HTTP/1.1 200 OK") is ReadState.COMPLETE
+    assert reader.feed(response + rest) is ReadState.COMPLETE
     assert not reader.can_continue
 
 

@@ -37,6 +37,7 @@ def sample(**schema: Any) -> ToolSample:
         ({"anyOf": [{"type": "integer"}, TEXT]}, 1),
         ({"allOf": [{"type": "integer"}, {"minimum": 4}]}, 4),
         ({"$ref": "#/$defs/word"}, "w"),
+        (True, {}),
     ],
 )
 def test_smallest_arguments_are_valid(member: Any, value: Any) -> None:

@@ -17,6 +17,7 @@ from mcp_trio.oracle.fuzz.client._client_play import ClientPlayer
 from mcp_trio.oracle.fuzz.client._client_target import ClientTarget
 from mcp_trio.oracle.fuzz.client._lines import LineConversation
 from mcp_trio.oracle.fuzz.client._source import ClientOffers, ScriptChoices
+from mcp_trio.testing._faults import _find_client
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -151,6 +152,37 @@ async def test_client_that_stays_without_its_server_hangs(
     client = MemoryClient(INITIALIZE, INITIALIZED, stays=True)
     faults, _ = await faults_of(client, judges_hangs=judges_hangs)
     assert [row for row, _ in faults] == (["hang"] if judges_hangs else [])
+
+
+@pytest.mark.parametrize(
+    ("message", "rows", "plays"), [(LIST, [], 3), ({**LIST, "id": 1}, ["RPC-4"], 1)]
+)
+async def test_client_of_a_case_is_played_three_times_until_it_has_a_fault(
+    message: Any,
+    rows: list[str],
+    plays: int,
+    autojump_clock: MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What `find_client_faults` runs."""
+    begun = 0
+
+    class CountedClient(MemoryClient):
+        def __init__(self, command: Any, **options: Any) -> None:
+            super().__init__(INITIALIZE, INITIALIZED, message)
+
+        async def open(self) -> Any:
+            nonlocal begun
+            begun += 1
+            return await super().open()
+
+    async def begin(echo: Echo) -> None:
+        """Start no program: then no machine counts as slow."""
+
+    monkeypatch.setattr("mcp_trio.oracle.fuzz.client._client_target.ClientTarget", CountedClient)
+    monkeypatch.setattr(Echo, "begin", begin)
+    found = await _find_client(["memory"], list(CASE), None, False, None, 2.0)
+    assert (list(found), begun) == (rows, plays)
 
 
 class MachineEcho(Echo):

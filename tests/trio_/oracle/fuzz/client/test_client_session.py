@@ -67,6 +67,18 @@ class HandPlayedClient:
             self.session.receive(TraceLine(t=0.0, sender="client", raw=json.dumps(note)))
 
 
+async def test_waiter_goes_on_as_soon_as_something_happens(autojump_clock: MockClock) -> None:
+    session = HandPlayedClient(OLD).session
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(session.wait_changed, 60.0)
+        await trio.sleep(1.0)
+        session.notify()
+    assert trio.current_time() - began == pytest.approx(1.0)
+    await session.wait_changed(60.0)
+    assert trio.current_time() - began == pytest.approx(61.0)
+
+
 async def test_client_that_reads_pages_without_end_is_advice() -> None:
     client = HandPlayedClient(OLD, ("always", "cursor", 1, 0))
     client.open()

@@ -23,6 +23,8 @@ from mcp_trio.oracle.fuzz._probe import Offers, may_call_by_hint
 from mcp_trio.oracle.fuzz.draw._cases import OPENINGS, CaseSource
 from mcp_trio.oracle.fuzz.draw._choices import TASKS, CaseChoices, _text_arguments
 from mcp_trio.oracle.fuzz.draw._damaging import _is_doubtful
+from mcp_trio.oracle.fuzz.draw._drawing import Drawing
+from mcp_trio.oracle.fuzz.draw._requests import _completion
 from tests.levels import long
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
@@ -119,6 +121,28 @@ def test_name_that_does_not_exist_is_requested_after_its_whole_list() -> None:
     assert {"name", "page"} <= completed
     levels = [step[2] for case in cases for step in case if step[1:2] == ("logging/setLevel",)]
     assert {"level": "mcp-trio-fuzz-none"} in levels
+
+
+@pytest.mark.parametrize(
+    ("prompts", "templates", "drawn"),
+    [
+        ([{"name": "p"}], [], {("p", "a")}),
+        ([{"name": "p", "arguments": [{"name": "x"}]}], [], {("p", "x"), ("p", "a")}),
+        ([], [{"uriTemplate": "n:///{x}"}], {("n:///{x}", "x")}),
+    ],
+)
+def test_completion_is_of_a_listed_argument_or_of_another_one_of_a_prompt(
+    prompts: Any, templates: Any, drawn: set[tuple[str, str]]
+) -> None:
+    choices = CaseChoices(Offers(revisions=[LATEST], prompts=prompts, templates=templates), ())
+    draw = Drawing(lambda strategy: 7)
+    found = [_completion(draw, choices) for _ in range(50)]
+    pairs = {
+        (each["ref"].get("name", each["ref"].get("uri")), each["argument"]["name"])
+        for each in found
+    }
+    assert pairs == drawn
+    assert {each["argument"]["value"] for each in found} == {"", 7}  # any value begins with ""
 
 
 def test_cases_read_listed_resources_only(stdio_cases: list[Case]) -> None:
