@@ -66,7 +66,7 @@ async def test_broken_contract_names_change_and_cure(file: Path) -> None:
 
 
 def test_broken_contract_shows_the_first_changes_and_their_beginnings() -> None:
-    """What a server says may be long, and may have characters that steer a terminal."""
+    """A server's texts may be long, and may have characters that steer a terminal."""
     changes = [
         ContractChange(verdict="breaking", what="tool a", sentence="is gone", revision="x"),
         ContractChange(
@@ -246,6 +246,7 @@ async def test_revision_that_is_refused_is_no_longer_spoken(
 async def test_error_while_a_revision_is_read_says_nothing_about_it(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The revision would else seem to be gone."""
     write(file, TWO)
 
     @asynccontextmanager

@@ -343,6 +343,8 @@ async def test_target_that_ends_in_its_warm_up_has_no_turns(autojump_clock: Mock
 async def test_target_that_ends_keeps_what_its_last_turn_has(
     turn: BenchTurn | None, number: int, turns: int, reason: str, autojump_clock: MockClock
 ) -> None:
+    """A turn without a call, and a warm-up, count nowhere."""
+
     class Ending(FakeLoad):
         async def turn(self, *arguments: Any) -> Any:
             if len(self.paces) == number:
@@ -555,7 +557,7 @@ def test_search_doubles_the_rate_and_then_halves_the_gap(
 ) -> None:
     """Rates below 0.5 calls a second and over 500,000 aren't tried."""
     search = RateSearch(start)
-    tried = []
+    tried: list[float] = []
     while search.rate is not None and len(tried) < 20:
         tried.append(search.rate)
         search.note(is_kept=search.rate <= capacity)

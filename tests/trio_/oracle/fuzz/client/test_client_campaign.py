@@ -164,17 +164,17 @@ async def test_client_of_a_case_is_played_three_times_until_it_has_a_fault(
     autojump_clock: MockClock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What `find_client_faults` runs."""
+    """`find_client_faults` runs this."""
     begun = 0
 
     class CountedClient(MemoryClient):
         def __init__(self, command: Any, **options: Any) -> None:
             super().__init__(INITIALIZE, INITIALIZED, message)
 
-        async def open(self) -> Any:
+        async def open(self, *, keep: bool = False) -> ClientSession:
             nonlocal begun
             begun += 1
-            return await super().open()
+            return await super().open(keep=keep)
 
     async def begin(echo: Echo) -> None:
         """Start no program: then no machine counts as slow."""

@@ -135,7 +135,8 @@ def test_completion_is_of_a_listed_argument_or_of_another_one_of_a_prompt(
     prompts: Any, templates: Any, drawn: set[tuple[str, str]]
 ) -> None:
     choices = CaseChoices(Offers(revisions=[LATEST], prompts=prompts, templates=templates), ())
-    draw = Drawing(lambda strategy: 7)
+    seven: Any = lambda strategy: 7  # noqa: E731
+    draw = Drawing(seven)
     found = [_completion(draw, choices) for _ in range(50)]
     pairs = {
         (each["ref"].get("name", each["ref"].get("uri")), each["argument"]["name"])
