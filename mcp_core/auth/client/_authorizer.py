@@ -14,6 +14,7 @@ Handling); RFC 6750, RFC 9449.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, TypeVar
@@ -153,13 +154,13 @@ class Authorizer:
         self._dpop_signer: DpopSigner | None = None
         # How the tokens were obtained, until the MCP server accepts them once. Then None.
         self._unconfirmed: _TokenSource | None = None
-        # Incremented when a flow ends. An attempt records it when it sends a request (rule 3).
-        self._epoch = 0
+        # Replaced when a flow ends. An attempt records it when it sends a request (rule 3).
+        self._epoch = object()
         self._last_failure: McpTrioError | None = None  # of the last flow; None: it succeeded
         self._step_ups: dict[str, int] = {}  # by operation
         # Sets of scopes that were requested again after a login that did not grant them.
         self._repeated_scopes: dict[frozenset[str], None] = {}
-        self._renew_not_before = 0.0
+        self._renew_not_before = -math.inf
         self._warnings: list[str] = []
 
     def __repr__(self) -> str:
@@ -320,7 +321,7 @@ class Authorizer:
             self._warn(f"the access token could not be renewed before it expires: {exc}")
             self._renew_not_before = self._wall_time() + _RENEW_RETRY_DELAY
             return False
-        self._epoch += 1
+        self._epoch = object()
         self._last_failure = None
         return done
 
@@ -336,20 +337,19 @@ class Authorizer:
         proof = self._dpop_signer.create_proof(method, url, tokens.access)
         return [("authorization", f"DPoP {tokens.access.reveal()}"), ("dpop", proof)]
 
-    def _run_unless_superseded(self, epoch: int, flow: Flow[None]) -> Flow[None]:
+    def _run_unless_superseded(self, epoch: object, flow: Flow[None]) -> Flow[None]:
         """Run `flow`, unless another flow ended since `epoch`: then adopt its outcome."""
-        if epoch != self._epoch:
-            flow.close()  # it was never started
+        if epoch is not self._epoch:
             if self._last_failure is not None:
                 raise copy(self._last_failure) from self._last_failure
             return
         try:
             yield from flow
         except McpTrioError as exc:
-            self._epoch += 1
+            self._epoch = object()
             self._last_failure = exc
             raise
-        self._epoch += 1
+        self._epoch = object()
         self._last_failure = None
 
     def _handle_unauthorized(self, challenge: AuthChallenge) -> Flow[None]:
@@ -831,7 +831,7 @@ class AuthAttempt:
     def __init__(self, authorizer: Authorizer, operation: str) -> None:
         self._authorizer = authorizer
         self._operation = operation
-        self._epoch = authorizer._epoch
+        self._epoch: object  # the authorizer's when a request was sent last
         self._status = 0
         self._challenge = AuthChallenge()
         self._challenge_text = ""
@@ -869,7 +869,7 @@ class AuthAttempt:
         # A redirect or a 5xx says nothing about the token, and the response to an older token
         # nothing about the current one.
         says_nothing = status == 401 or status >= 500 or 300 <= status < 400
-        if not says_nothing and self._epoch == authorizer._epoch:
+        if not says_nothing and self._epoch is authorizer._epoch:
             authorizer._token_accepted()
         return status == 401 or (status == 403 and self._challenge.error == "insufficient_scope")
 

@@ -22,6 +22,7 @@ from mcp_core.auth import (
     HttpResponse,
     JwtBearer,
     ListenForRedirect,
+    Load,
     Secret,
 )
 from mcp_core.auth._jose import require_joserfc
@@ -310,6 +311,12 @@ def test_may_fetch_by_proxy_configured_or_own_origin_is_allowed() -> None:
     auth = authorizer("https://mcp/mcp", client_id="c", issuer="https://as.corp/t")
     assert auth.may_fetch_by_proxy("https://mcp/.well-known/x", "mcp")
     assert auth.may_fetch_by_proxy("https://as.corp/token", "as.corp")
+    auth = authorizer("https://e.com/mcp", client_id="c", issuer="https://as.corp/t")
+    assert auth.may_fetch_by_proxy("https://as.corp/token", "as.corp")
+    assert not auth.may_fetch_by_proxy("https://other.corp/token", "other.corp")
+    auth = authorizer("http://localhost:1/mcp")
+    assert auth.may_fetch_by_proxy("http://localhost:1/prm", "localhost")
+    assert not auth.may_fetch_by_proxy("http://localhost:2/prm", "localhost")
 
 
 def test_is_at_server_compares_origins() -> None:
@@ -323,6 +330,14 @@ def test_is_at_server_compares_origins() -> None:
 
 
 @pytest.mark.requirement("AT-4")
+def test_refresh_stores_the_redirect_uri_of_the_profile_if_its_port_is_fixed() -> None:
+    store = stored_tokens(redirect_uri="http://127.0.0.1:4242/callback")
+    play(expiring_authorizer(store).renew(), [*discovery(), refresh_step()], store)
+    kept = decode_tokens(store[KEY])
+    assert kept is not None
+    assert kept.redirect_uri == REDIRECT
+
+
 def test_unauthorized_with_token_refreshes() -> None:
     """No browser opens, the rotated refresh token is kept, and another process uses the result."""
     store = stored_tokens()
@@ -605,8 +620,9 @@ def test_authorizer_server_url_fragment_is_dropped() -> None:
 
 
 def test_unauthorized_without_any_metadata_requires_credentials() -> None:
+    challenge = "Bearer " + ", ".join(f'a{number}="x"' for number in range(200))
     script: Script = [
-        (mcp(None), status(401)),
+        (mcp(None), status(401, ("www-authenticate", challenge))),
         (get(f"{RS}{PRM}/mcp"), MISSING),
         (get(f"{RS}{PRM}"), MISSING),
         (get(f"{RS}{OAUTH}"), MISSING),
@@ -616,6 +632,7 @@ def test_unauthorized_without_any_metadata_requires_credentials() -> None:
     assert isinstance(failure, AuthRequired)
     assert "does not say where to get a token" in str(failure)
     assert "status 404" in str(failure)
+    assert failure.challenge == challenge[:1000]
 
 
 def test_login_registration_error_is_reported_unchanged() -> None:
@@ -758,10 +775,30 @@ def test_listen_impossible_error_names_scopes() -> None:
     assert isinstance(failure, AuthRequired)
     assert failure.scopes == ("a", "b")
     assert failure.challenge.startswith("Bearer ")
+    assert str(failure) == "nobody is there"
     auth = authorizer()
     failure = play_to_failure(no_one(), discovery(), {})
     assert isinstance(failure, AuthRequired)
     assert failure.scopes == ()  # the login will determine them
+    assert str(failure) == "nobody is there"
+
+
+def test_listen_impossible_after_a_rejected_token_says_so() -> None:
+    """Else the user would think that there is no token."""
+    store = stored_tokens(refresh=None)
+    auth = loaded_authorizer(store)
+
+    def no_one() -> Generator[Any, Any, None]:
+        flow, reply = challenged_flow(auth), None
+        while not isinstance(step := flow.send(reply), ListenForRedirect):
+            reply = yield step
+        flow.throw(AuthRequired("log in elsewhere"))
+
+    failure = play_to_failure(no_one(), discovery(), store)
+    assert isinstance(failure, AuthRequired)
+    text = f"the MCP server '{MCP}' does not accept the token of the last login; log in elsewhere"
+    assert str(failure) == text
+    assert failure.scopes == ("a",)
 
 
 def test_listen_impossible_sends_no_registration() -> None:
@@ -784,6 +821,15 @@ def test_listen_impossible_sends_no_registration() -> None:
 def test_refresh_does_not_listen() -> None:
     """Another process may be listening on that port, in the middle of a login."""
     flow = challenged_flow(loaded_authorizer(stored_tokens()))
+    replies = (None, resource(), server(), None, token("t2"))
+    steps = [flow.send(reply) for reply in replies]
+    assert [type(step).__name__ for step in steps] == ["Fetch", "Fetch", "Load", "Fetch", "Save"]
+    # No other process may use the same refresh token before this one has stored the next.
+    assert steps[2] == Load(KEY, for_update=True)
+
+
+def test_grant_without_a_user_does_not_listen() -> None:
+    flow = challenged_flow(authorizer(**CREDENTIALS))
     replies = (None, resource(), server(), None, token("t2"))
     assert [type(flow.send(reply)).__name__ for reply in replies] == [
         "Fetch",
@@ -840,6 +886,20 @@ def test_flow_after_concurrent_failed_login_fails_alike() -> None:
     play(challenged_flow(auth), [(get(f"{RS}{PRM}/mcp"), resource()), *login()], store)
 
 
+@pytest.mark.parametrize("renews", [False, True])
+def test_flow_after_a_failed_and_a_successful_one_uses_the_new_token(renews: bool) -> None:
+    """The outcome of the last flow counts, also of one that renewed the token in time."""
+    store = stored_tokens()
+    auth = expiring_authorizer(store)
+    failed, waiting = challenged_flow(auth), challenged_flow(auth)
+    script: Script = [(get(f"{RS}{PRM}/mcp"), status(500))]
+    assert isinstance(play_to_failure(failed, script, store), AuthorizationFailed)
+    flow = auth.renew() if renews else challenged_flow(auth)
+    play(flow, [*discovery(), refresh_step()], store)
+    play(waiting, [], store)
+    assert auth.attempt().headers("POST", MCP) == [("authorization", "Bearer t2")]
+
+
 def test_flow_closed_early_lets_next_one_run() -> None:
     auth = authorizer()
     store: dict[str, bytes] = {}
@@ -892,7 +952,11 @@ def test_login_without_user_requests_scopes_of_profile_only(scopes: tuple[str, .
     request_token = (form(TOKEN, "Basic YzpjYW5hcnk=", scope=wanted), token("t2"))
     script: Script = [
         (mcp(None), unauthorized(scope="admin")),
-        *discovery(resource(scopes_supported=["admin", "root"])),
+        # Nor is a refresh token requested, which only a user's login needs.
+        *discovery(
+            resource(scopes_supported=["admin", "root"]),
+            server(scopes_supported=["offline_access"]),
+        ),
         request_token,
         (mcp("Bearer t2"), OK),
         (mcp("Bearer t2"), unauthorized(scope="admin")),
@@ -974,17 +1038,18 @@ def test_step_up_by_other_process_is_adopted() -> None:
 
 
 @pytest.mark.requirement("AT-7")
-def test_step_up_challenge_without_scopes_runs_once() -> None:
+@pytest.mark.parametrize(("scope", "shown"), [(None, "none named"), ("a", "a")])
+def test_step_up_challenge_for_no_new_scope_runs_once(scope: str | None, shown: str) -> None:
     auth, store = loaded_authorizer(stored_tokens(), client_id="test-client-id"), stored_tokens()
     script: Script = [
-        (mcp("Bearer t1"), forbidden(None)),
+        (mcp("Bearer t1"), forbidden(scope)),
         *discovery(),
         *login("t2", scope="a"),
-        (mcp("Bearer t2"), forbidden(None)),
+        (mcp("Bearer t2"), forbidden(scope)),
     ]
     failure = play_to_failure(request(auth, ""), script, store)
     assert isinstance(failure, AuthRequired)
-    assert "still refuses the request after the scopes it wants (none named)" in str(failure)
+    assert f"still refuses the request after the scopes it wants ({shown})" in str(failure)
 
 
 @pytest.mark.parametrize(("limit", "count"), [(16, 20), long(256, 300)])
@@ -1003,6 +1068,18 @@ def test_step_up_tables_too_many_operations_stay_bounded(
             challenged_flow(auth, f"tool {number}", forbidden(f"s{number + 1}")), login("t3"), store
         )
     assert len(auth._step_ups) == len(auth._repeated_scopes) == limit
+
+
+def test_table_of_operations_forgets_the_oldest_of_256() -> None:
+    table: dict[int, str] = {}
+    for number in range(256):
+        _authorizer._put_bounded(table, number, "")
+    _authorizer._put_bounded(table, 0, "again")
+    assert len(table) == 256
+    _authorizer._put_bounded(table, 300, "")
+    assert len(table) == 256
+    assert 1 not in table
+    assert table[0] == "again"
 
 
 def test_insufficient_scope_without_token_leads_to_login() -> None:
@@ -1161,6 +1238,33 @@ def test_refresh_created_with_ignored_members_is_used_and_warned_about() -> None
     assert (kept.access, kept.refresh, kept.scopes) == (Secret("t2"), Secret("r1"), ("a",))
     [warning] = auth.take_warnings()
     assert warning.endswith("members that cannot be read, and are ignored: refresh_token")
+    auth = authorizer()
+    play(session(auth), [*first_login("t2")[:-2], (form(TOKEN), reply), (mcp("Bearer t2"), OK)])
+    [warning] = auth.take_warnings()
+    assert warning.endswith("members that cannot be read, and are ignored: refresh_token")
+
+
+def test_fault_of_the_driver_in_a_flow_is_raised_and_changes_nothing() -> None:
+    """It isn't taken for an authorization server that knows the client no longer."""
+    fault = ZeroDivisionError()
+    store = stored_tokens()
+    auth = expiring_authorizer(store)
+    before = dict(store)
+    assert play_to_failure(auth.renew(), [*discovery(), (form(TOKEN), fault)], store) is fault
+    script: Script = [
+        (mcp(None), status(401)),
+        *[(get(f"{RS}{path}"), MISSING) for path in (f"{PRM}/mcp", PRM, OAUTH)],
+        (posted(f"{RS}/register"), fault),
+    ]
+    assert play_to_failure(session(authorizer()), script) is fault
+    assert store == before
+    store = {}
+    play(session(authorizer()), first_login(), store)
+    del store[KEY]
+    before = dict(store)
+    script = [(mcp(None), unauthorized()), *discovery(), (browsed(f"{AS}/authorize"), fault)]
+    assert play_to_failure(session(authorizer()), script, store) is fault
+    assert store == before
 
 
 # -- Issuers with two spellings, and settings that drop a requirement ------------------------------
@@ -1373,6 +1477,16 @@ def test_notes_of_discovery_are_warned_about_once() -> None:
     assert auth.take_warnings() == []
 
 
+def test_renew_raises_faults_of_the_driver() -> None:
+    """A failure of the network is a warning, and a bug is not."""
+    auth = expiring_authorizer(stored_tokens())
+    flow = auth.renew()
+    next(flow)
+    with pytest.raises(ZeroDivisionError):
+        flow.throw(ZeroDivisionError())
+    assert auth.take_warnings() == []
+
+
 def test_renew_after_failure_waits_before_retry() -> None:
     clock, store = Clock(2_000_000.0), stored_tokens()
     auth = loaded_authorizer(store, clock)
@@ -1490,7 +1604,22 @@ def test_refresh_lost_race_adopts_stored_tokens() -> None:
     assert auth.take_warnings() == []
 
 
-@pytest.mark.parametrize("members", [{"issuer": "http://localhost:1003"}, {"renew_at": 1.0}])
+def test_refresh_token_that_was_rejected_is_not_used_again() -> None:
+    """The access token stays: it may be valid for some time."""
+    store = stored_tokens()
+    auth = expiring_authorizer(store)
+    assert not play(
+        auth.renew(), [*discovery(), (form(TOKEN), oauth_error("invalid_grant"))], store
+    )
+    kept = decode_tokens(store[KEY])
+    assert kept is not None
+    assert (kept.access, kept.refresh) == (Secret("t1"), None)
+    assert not auth.expires_soon()
+
+
+@pytest.mark.parametrize(
+    "members", [{"issuer": "http://localhost:1003"}, {"renew_at": 1.0}, {"renew_at": 2_000_000.0}]
+)
 def test_refresh_rejected_keeps_tokens_of_other_process(members: dict[str, Any]) -> None:
     store = stored_tokens()
     auth = expiring_authorizer(store)
@@ -1503,6 +1632,9 @@ def test_refresh_rejected_keeps_tokens_of_other_process(members: dict[str, Any])
         auth.renew(), [*discovery(), (form(TOKEN, refresh_token="r1"), too_late)], store
     )
     assert store == stored_tokens(**(NEWER | members))
+    # Tokens of the same server are adopted, also if they aren't usable now.
+    access = "t7" if "renew_at" in members else "t1"
+    assert auth.attempt().headers("GET", MCP) == [("authorization", f"Bearer {access}")]
 
 
 def test_server_moved_keeps_tokens_of_other_process() -> None:
@@ -1515,6 +1647,30 @@ def test_server_moved_keeps_tokens_of_other_process() -> None:
         (mcp("Bearer t7"), OK),
     ]
     play(request(auth), script, store)
+
+
+def test_server_moved_is_shown_no_key_of_the_old_one() -> None:
+    """With the same key, both authorization servers could tell that it is one client."""
+    moved = "http://localhost:1003"
+    store: dict[str, bytes] = {}
+    auth = bound_session(store)
+    sent: list[Fetch] = []
+
+    def issue(step: Fetch) -> HttpResponse:
+        sent.append(step)
+        return token("t3")
+
+    script: Script = [
+        (mcp("DPoP t2"), unauthorized()),
+        (get(f"{RS}{PRM}/mcp"), resource(moved)),
+        (get(f"{moved}{OAUTH}"), server(moved)),
+        (posted(f"{moved}/register"), registered()),
+        (browsed(f"{moved}/authorize"), callback_reply(moved)),
+        (form(f"{moved}/token"), issue),
+        (mcp("Bearer t3"), OK),
+    ]
+    play(request(auth), script, store)
+    assert "dpop" not in dict(sent[0].request.headers)
 
 
 def test_unauthorized_bound_tokens_of_other_process_are_adopted() -> None:
@@ -1614,8 +1770,8 @@ def test_grant_profile_function_without_text_fails(
 
 
 @pytest.mark.requirement("AX-1", "AX-2")
-@pytest.mark.parametrize("enterprise", [False, True])
-def test_step_up_non_interactive_grant_runs_again(enterprise: bool) -> None:
+@pytest.mark.parametrize(("enterprise", "wanted"), [(False, "b"), (False, "a b"), (True, "b")])
+def test_step_up_non_interactive_grant_runs_again(enterprise: bool, wanted: str) -> None:
     """Without a user, all configured scopes are asked for again, also at the identity provider."""
     managed = EnterpriseManaged(lambda: "id", "http://localhost:1004/token", "ic")
     auth = authorizer(
@@ -1628,7 +1784,7 @@ def test_step_up_non_interactive_grant_runs_again(enterprise: bool) -> None:
     jag = "urn:ietf:params:oauth:token-type:id-jag"
     exchanged = (form(managed.token_endpoint, scope="a b"), token("jag", issued_token_type=jag))
     script: Script = [
-        (mcp("Bearer t1"), forbidden("b")),
+        (mcp("Bearer t1"), forbidden(wanted)),
         *discovery(),
         *([exchanged] if enterprise else []),
         (form(TOKEN, "Basic YzpjYW5hcnk=", scope="a b"), token("t2")),
