@@ -16,6 +16,7 @@ Sources: basic/lifecycle (until 2025-11-25); basic/patterns/subscriptions (2026-
 from __future__ import annotations
 
 import enum
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Raw
@@ -94,7 +95,7 @@ class ReloadRelay:
         self._waiting: list[bytes] = []  # lines of the client
         self._pending: dict[RequestId, str] = {}  # the method of each request without a response
         self._replays: dict[RequestId, str] = {}  # the same for the relay's requests
-        self._replay_count = 0
+        self._replay_numbers = count()
         # The server's id of each of its requests, by the id that the client knows. They differ
         # because a new process counts from the start.
         self._server_requests: dict[RequestId, RequestId] = {}
@@ -176,8 +177,7 @@ class ReloadRelay:
     # -- The new process --------------------------------------------------------------------------
 
     def _replay(self, method: str, params: Raw | Any) -> None:
-        self._replay_count += 1
-        id = f"mcp-trio-reload-{self._replay_count}"
+        id = f"mcp-trio-reload-{next(self._replay_numbers)}"
         self._replays[id] = method
         encoded = None if params is UNSET else bytes(params)
         self._to_server.append(encode_request(id, method, encoded))

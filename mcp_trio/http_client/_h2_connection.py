@@ -257,12 +257,11 @@ class H2ClientConnection:
 
     def _reset(self, stream: _H2ClientStream, code: ErrorCodes) -> None:
         """Send RST_STREAM for a stream that has ended for us."""
-        if not self._over:
-            try:
-                self._http.reset_stream(stream.id, code)
-            except ProtocolError:
-                return  # the stream is already closed
-            self._data_queued.unpark_all()
+        try:
+            self._http.reset_stream(stream.id, code)
+        except ProtocolError:
+            return  # the stream is already closed
+        self._data_queued.unpark_all()
 
     def _check_alive(self, stream: _H2ClientStream) -> None:
         """Send a PING after a cancelled request if nothing has arrived for ten seconds.
@@ -271,7 +270,7 @@ class H2ClientConnection:
         arrives, the connection takes no new requests.
         """
         silent = trio.current_time() - max(stream.sent_at, self._last_received)
-        if silent > _SILENCE_TIMEOUT and not (self._over or self._suspect):
+        if silent > _SILENCE_TIMEOUT and not self._suspect:
             self._suspect = True
             self._http.ping(_PING)
             self._data_queued.unpark_all()

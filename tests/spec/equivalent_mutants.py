@@ -209,4 +209,22 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "try:\n    ...\nexcept Exception:\n    self.set_instructions(None)\n    return",
         "a text has nothing else for which its definition can fail",
     ),
+    Equivalent(
+        "mcp_core/host/config/_url_readings.py::_read_address",
+        "try:\n    ...\nexcept ValueError:\n    return None",
+        "try:\n    ...\nexcept Exception:\n    return None",
+        "of a text, and of a few digits, the addresses, `int` and `bytes` raise nothing else",
+    ),
+    Equivalent(
+        "mcp_core/runtime/_asgi_request.py::AsgiRequest.__init__",
+        "self._sending = False",
+        "pass",
+        "the first output is sent before the other task runs, which alone reads it",
+    ),
+    Equivalent(
+        "mcp_core/runtime/_asgi_request.py::AsgiRequest.__init__",
+        "self._sending = False",
+        "self._sending = True",
+        "the first output is sent before the other task runs, which alone reads it",
+    ),
 )

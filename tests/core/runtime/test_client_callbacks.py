@@ -15,7 +15,12 @@ from mcp_core import types as t
 from mcp_core.client._options import callback_capabilities
 from mcp_core.drivers import PendingCall, answer_form
 from mcp_core.runtime import CallbackJob
-from mcp_core.runtime._client_callbacks import ClientCallbacks, InputWait, ServerInitiatedRequests
+from mcp_core.runtime._client_callbacks import (
+    ClientCallbacks,
+    InputWait,
+    RootsWait,
+    ServerInitiatedRequests,
+)
 from mcp_core.runtime.client_tasks._hosted import HostedTasks
 from tests.core.server_requests import (
     ALICE,
@@ -618,3 +623,15 @@ def test_input_wait_job_dropped_ends_call() -> None:
     both.run[0].dropped()
     with pytest.raises(McpError, match="was cancelled"):
         both.waiter.result()
+
+
+def test_call_that_has_stopped_waiting_for_the_roots_is_forgotten() -> None:
+    """The server may request them much later, or never."""
+    waits: list[Any] = []
+    registered: list[Any] = []
+    call: Any = object()
+    wait = RootsWait(waits, registered.append)
+    wait.begin(call)
+    assert waits == registered == [call]
+    wait.stop()
+    assert waits == []

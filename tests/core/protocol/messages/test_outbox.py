@@ -49,6 +49,16 @@ def test_outbox_take_lines_returns_one_message_per_line() -> None:
     assert (outbox.queued, outbox.take_lines()) == (0, b"")
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_outbox_that_was_emptied_has_no_unread_responses(count: int) -> None:
+    for take in (Outbox.take_lines, Outbox.take_messages):
+        outbox = outbox_of(*[Outgoing(b"{}", MessageKind.RESPONSE, 1)] * count)
+        assert outbox.are_responses_unread(2 * count - 1)
+        assert not outbox.are_responses_unread(2 * count)
+        assert take(outbox)
+        assert (outbox.sent, outbox.queued, outbox.response_bytes) == (2 * count, 0, 0)
+
+
 @pytest.mark.parametrize(
     ("message", "peers_request"),
     [

@@ -196,6 +196,15 @@ def test_missing_request_of_server_is_awaited_for_a_second() -> None:
     assert "the server did not send roots/list, as in line 3" in server.client.problems[0]
 
 
+def test_missing_request_of_server_before_all_others_is_awaited_for_the_timeout() -> None:
+    said = [S(ask(9, "roots/list")), C(result(9, roots=[])), C(call(1)), S(text(1, "A"))]
+    server = live_server(recorded(said), timeout=7.0)
+    assert server.received() == []
+    assert server.client.next_deadline == 7.0
+    assert server.wait(7.0) == [call(1)]
+    assert "the server did not send roots/list, as in line 2" in server.client.problems[0]
+
+
 def test_change_is_awaited_shortly_and_once() -> None:
     said = [C(call(1)), S(text(1, "A")), S(notify(CHANGED)), C(ask(2, "tools/list"))]
     server = live_server(recorded(said, gap=0.1))
