@@ -300,10 +300,7 @@ async def _replayed_streams(server: ReplayServer) -> AsyncIterator[Streams]:
             yield client_streams
         finally:
             client_streams[1].close()
-            try:
-                await serving  # the client's last messages count, too
-            finally:
-                serving.cancel()
+            await serving  # the client's last messages count, too
 
 
 async def _serve_replayed(server: ReplayServer, streams: Streams) -> None:
@@ -317,7 +314,6 @@ async def _serve_replayed(server: ReplayServer, streams: Streams) -> None:
         with suppress(OSError):  # the client has disconnected
             while True:
                 writer.write(session.data_to_send())
-                await writer.drain()
                 data = await reader.read(READ_SIZE)
                 if not data:
                     return

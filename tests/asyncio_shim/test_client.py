@@ -115,8 +115,12 @@ def test_calls_work_in_every_revision(version: str, capfd: pytest.CaptureFixture
     with_client(everything("asyncio"), use, version)
 
 
-def test_server_in_memory_ends_with_its_block() -> None:
-    """A call that runs is cancelled at once, and its cleanup is waited for: nothing outlives it."""
+@pytest.mark.parametrize("breaks", [False, True], ids=["open", "broken"])
+def test_server_in_memory_ends_with_its_block(breaks: bool) -> None:
+    """A call that runs is cancelled at once, and its cleanup is waited for: nothing outlives it.
+
+    Over a broken connection nothing tells the server to cancel it.
+    """
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
@@ -139,6 +143,8 @@ def test_server_in_memory_ends_with_its_block() -> None:
         async with connect(server) as client:
             calling = asyncio.create_task(client.call_tool("brew"))
             await started.wait()
+            if breaks:
+                client._transport._abort()  # type: ignore[union-attr]
             began = loop.time()
         assert log == [began, "clean"]
         assert loop.time() == began + 0.25

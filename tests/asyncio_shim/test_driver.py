@@ -18,8 +18,10 @@ from mcp_asyncio_shim._driver import (
     move_on_after,
 )
 from mcp_asyncio_shim._runtime import LoopRuntime
-from mcp_asyncio_shim._tasks import AsyncioTaskRuntime
+from mcp_asyncio_shim._tasks import AsyncioTaskRuntime, open_server
+from mcp_core.registry import Server
 from mcp_core.runtime import Job
+from mcp_core.runtime.tasks import TaskService
 from tests.harness.world.virtual_time import run
 from tests.harness.world.waiting import PATIENCE
 
@@ -344,6 +346,42 @@ def test_task_runtime_keeps_threads_for_its_store() -> None:
         runtime = AsyncioTaskRuntime()
         name = await runtime.in_store_thread(lambda: threading.current_thread().name)
         assert name.startswith("mcp-tasks")
+        await runtime.aclose()
+
+    run(main())
+
+
+def test_task_runtime_ends_with_its_server() -> None:
+    async def main() -> None:
+        async with open_server(Server("s")) as served:
+            assert isinstance(served.tasks, TaskService)
+            served.tasks.runtime.start_soon(asyncio.Event().wait)
+            await asyncio.sleep(1)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    run(main())
+
+
+def test_task_runtime_has_two_threads_for_its_store() -> None:
+    """A call that hangs and was given up does not hold up the next one; a third would wait."""
+    go_on = threading.Event()
+
+    def name() -> str:
+        return threading.current_thread().name
+
+    def hang() -> str:
+        go_on.wait(PATIENCE)
+        return name()
+
+    async def main() -> None:
+        runtime = AsyncioTaskRuntime()
+        hanging = [runtime.in_store_thread(hang)]
+        names = {await runtime.in_store_thread(name)}
+        hanging.append(runtime.in_store_thread(hang))
+        waiting = [runtime.in_store_thread(name) for _ in range(3)]
+        go_on.set()
+        names |= set(await asyncio.gather(*hanging, *waiting))
+        assert len(names) == 2
         await runtime.aclose()
 
     run(main())

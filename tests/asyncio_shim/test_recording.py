@@ -134,6 +134,15 @@ def test_client_at_a_url_records_what_the_server_records(
     assert CALLED[0] in methods(sent)
 
 
+@pytest.mark.parametrize("url", ["ftp://here", "wsx://here"])
+def test_unknown_scheme_is_named_also_with_a_trace(url: str, path: Path) -> None:
+    async def main() -> None:
+        with pytest.raises(ValueError, match=url):
+            await connect(url, record=path).__aenter__()
+
+    run(main())
+
+
 def test_host_writes_a_trace_for_each_server(tmp_path: Path) -> None:
     async def main() -> None:
         servers = {"a": make_server(), "b": make_server()}

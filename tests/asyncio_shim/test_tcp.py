@@ -116,4 +116,5 @@ def test_websocket_that_is_refused_is_closed(
     monkeypatch.setattr(asyncio, "open_connection", network.open_connection)
     error, seconds = run(network.error_of("ws://example.com:1/"))
     assert text in error
+    assert "cannot connect" not in error
     assert seconds == 0

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcp_core import (
+    ALL,
     AuthRequired,
     CallTimeout,
     ConnectFailed,
@@ -676,6 +677,18 @@ async def test_http_client_unknown_probe_and_handshake_raise(monkeypatch: Monkey
 
 
 NO_SESSION: Any = {"code": -32000, "message": "Bad Request: No valid session ID provided"}
+
+
+async def test_http_client_server_that_closes_at_the_probe_is_not_tried_again(
+    monkeypatch: MonkeyPatch,
+) -> None:
+    """Only a program that was started can be started again without a probe."""
+    server = PlayedHttpServer(E, server_discover=close_after)
+    async with playing(server, monkeypatch):
+        with pytest.raises(ConnectFailed, match="closed the connection without an answer"):
+            async with connect_to(server, versions=ALL):
+                raise AssertionError
+    assert set(server.request_names()) == {"server/discover"}
 
 
 def forgetful(server: PlayedHttpServer, body: bytes) -> Callable[[Request], Awaitable[None]]:

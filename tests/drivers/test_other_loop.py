@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +14,7 @@ import mcp_trio
 from mcp_core.registry import Server
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     Mistake = Callable[[], Awaitable[object]]
 
@@ -49,6 +50,33 @@ def test_trio_package_in_asyncio_names_the_shim(mistake: Mistake) -> None:
 
     with pytest.raises(RuntimeError, match="in asyncio use the package mcp_asyncio_shim"):
         asyncio.run(main())
+
+
+def test_lifespan_for_the_other_loop_gets_a_note() -> None:
+    """With the right command, below the exception as it is."""
+
+    @asynccontextmanager
+    async def awaits_trio(server: Server) -> AsyncIterator[None]:
+        trio.current_time()
+        yield
+
+    @asynccontextmanager
+    async def awaits_asyncio(server: Server) -> AsyncIterator[None]:
+        asyncio.get_running_loop()
+        yield
+
+    async def on_asyncio() -> None:
+        await enter(mcp_asyncio_shim.connect(Server("s", lifespan=awaits_trio)))
+
+    async def on_trio() -> None:
+        await enter(mcp_trio.connect(Server("s", lifespan=awaits_asyncio)))
+
+    with pytest.raises(RuntimeError, match="must be called") as caught:
+        asyncio.run(on_asyncio())
+    assert "mcp-trio run FILE" in caught.value.__notes__[0]
+    with pytest.raises(RuntimeError, match="no running event loop") as caught:
+        trio.run(on_trio)
+    assert "--asyncio" in caught.value.__notes__[0]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`TaskRuntime.within`: the time of a call is limited, on both drivers."""
+"""A `TaskRuntime`'s limits of time, and its checkpoint, on both drivers."""
 
 from __future__ import annotations
 
@@ -57,3 +57,31 @@ async def test_cancellation_of_the_caller_is_no_timeout() -> None:
         with either.move_on_after(1) as scope:
             await runtime.within(5, partial(wait, 60))
     assert scope.cancelled_caught
+
+
+async def test_time_limit_that_is_lifted_in_time_ends_nothing() -> None:
+    async with either.open_task_runtime() as runtime:
+        with runtime.time_limit(2) as lift:
+            await either.sleep(1)
+            assert lift() is True
+            await either.sleep(60)
+        assert either.current_time() >= 61
+
+
+async def test_time_limit_that_has_passed_cannot_be_lifted() -> None:
+    async with either.open_task_runtime() as runtime:
+        began = either.current_time()
+        with runtime.time_limit(2) as lift:
+            try:
+                await either.sleep(60)
+            finally:
+                assert lift() is False
+        assert either.current_time() - began == pytest.approx(2)
+
+
+async def test_checkpoint_lets_other_tasks_run_and_takes_no_time() -> None:
+    async with either.open_task_runtime() as runtime:
+        began = either.current_time()
+        with either.assert_checkpoints():
+            await runtime.checkpoint()
+        assert either.current_time() == began

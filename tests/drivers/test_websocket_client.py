@@ -15,6 +15,7 @@ import pytest
 import trio
 
 from mcp_core import ConnectFailed, ConnectionLost, McpTrioError
+from mcp_core.http import MAX_ERROR_BODY
 from tests.core.http.frames import BINARY, CLOSE, PONG, TEXT, close, frame, message
 from tests.harness import either
 from tests.harness.jsonrpc import D
@@ -186,6 +187,7 @@ ANSWERS: list[tuple[bytes, str]] = [
     ),
     (b"SSH-2.0-OpenSSH\r\n\r\n", "not HTTP/1.1"),
     (b"\x15\x03\x01\x00\x02\x02\x46", r"speaks TLS; is its address wss:// instead\?"),
+    (b"\x15\x03\x01", r"speaks TLS; is its address wss:// instead\?"),
     (b"HTTP/1.1 secret\r\n\r\n", r"not HTTP/1.1: illegal status line$"),
     (b"", "without an answer"),
 ]
@@ -210,6 +212,12 @@ async def test_websocket_rejected_upgrade_raises(answer: bytes, text: str) -> No
             b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n: hello\n\n",
             "perhaps there is only http://",
         ),
+        (b"HTTP/1.1 399 Odd\r\ncontent-type: text/plain\r\n\r\nhello", "HTTP status 399"),
+        # No more of an error's text than its limit is read.
+        (
+            b"HTTP/1.1 400 Bad\r\ncontent-type: text/plain\r\n\r\n" + b"x" * MAX_ERROR_BODY,
+            "HTTP status 400 Bad Request",
+        ),
         (b"\x15\x03\x01\x00\x02\x02\x46", "speaks TLS"),
         (b"220 mail.example ready", "not HTTP/1.1"),
     ],
@@ -233,6 +241,25 @@ async def test_websocket_closed_upgrade_raises() -> None:
     error = await played(play)
     assert isinstance(error, ConnectFailed)
     assert "without an answer" in str(error)
+
+
+async def test_websocket_that_closes_at_the_probe_is_not_opened_again() -> None:
+    """Only a program that was started can be started again without a probe."""
+    ours, theirs = either.memory_pair()
+
+    async def serve() -> None:
+        await PlayedPeer(theirs).accept()
+        await theirs.aclose()
+
+    async def connect() -> None:
+        async with either.connect("ws://localhost/mcp"):
+            raise AssertionError
+
+    with connecting_to(ours):
+        async with either.open_nursery() as nursery:
+            nursery.start_soon(serve)
+            with pytest.raises(ConnectFailed, match="the server broke off the connection"):
+                await connect()
 
 
 async def test_websocket_unanswered_upgrade_times_out() -> None:

@@ -9,9 +9,9 @@ import pytest
 import trio
 
 import mcp_trio
-from mcp_core import PeerError
+from mcp_core import CallTimeout, ConnectionLost, PeerError
 from mcp_core.adapters import Recording
-from mcp_core.trace import EmptyTrace, InvalidTrace
+from mcp_core.trace import EmptyTrace, InvalidTrace, ReplayStream
 from mcp_trio.testing import NotRecorded, connect_judged, replayed
 from tests.harness import either
 from tests.harness.world import virtual_time
@@ -149,6 +149,56 @@ async def test_error_that_the_client_handles_fails_the_block(one_call: Path) -> 
 
     with pytest.raises(NotRecorded, match=NEAREST):
         await handle()
+
+
+@on_each_driver
+async def test_call_that_has_no_response_yet_fails_the_block(one_call: Path) -> None:
+    """The client's last messages are read, although it waits for no response any more."""
+
+    async def leave() -> None:
+        async with either.connect(replayed(one_call)) as client:
+            with pytest.raises(CallTimeout):
+                await client.call_tool("add", {"a": 2}, timeout=0)
+
+    with pytest.raises(NotRecorded, match=NEAREST):
+        await leave()
+
+
+@on_each_driver
+@either.asyncio_only
+async def test_replay_that_fails_ends_the_connection(
+    one_call: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its calls don't wait for their timeouts."""
+
+    errors: list[Exception] = []
+
+    async def call() -> None:
+        async with either.connect(replayed(one_call)) as client:
+            monkeypatch.setattr(ReplayStream, "receive_data", _fail)
+            try:
+                await client.call_tool("add", {"a": 1})
+            except ConnectionLost as exc:
+                errors.append(exc)
+
+    with pytest.raises(ZeroDivisionError):
+        await call()
+    assert len(errors) == 1
+
+
+@on_each_driver
+@either.asyncio_only
+async def test_replay_ends_if_the_client_cannot_be_made(
+    one_call: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_asyncio_shim._connect.Client", _fail)
+    with pytest.raises(ZeroDivisionError):
+        async with either.connect(replayed(one_call)):
+            raise AssertionError
+
+
+def _fail(*_: object) -> None:
+    raise ZeroDivisionError
 
 
 @on_each_driver
