@@ -71,6 +71,8 @@ _TEXTS: Final = ("title", "description", "icons", "name")
 # Keywords of a schema that people and models read.
 _SCHEMA_TEXTS: Final = ANNOTATIONS - {"$defs", "definitions", "$schema", "default", "$id", "id"}
 _SAME_VALUE: Final = ("allOf", "anyOf", "oneOf")  # their schemas describe the same value
+_MAPS: Final = ("properties", "$defs", "definitions", "patternProperties")  # schemas by name
+_VALUES: Final = ("enum", "const")  # what looks like a keyword in them is none
 _TASK_SUPPORT: Final = ("forbidden", "optional", "required")
 
 
@@ -136,7 +138,7 @@ class _ContractComparison:
 
     def __init__(self) -> None:
         self.changes: list[ContractChange] = []
-        self.revision = ""
+        self.revision: str  # of the changes that are added
         self._steps = _MAX_TOTAL_STEPS
 
     def add(
@@ -172,9 +174,8 @@ class _ContractComparison:
                     self.add(f"capability {name}", "is gone")
                 elif name not in old.capabilities:
                     self.add(f"capability {name}", "is new")
-        if old.instructions != new.instructions:
-            texts = old.instructions or None, new.instructions or None
-            self._add_text("server", "instructions", *texts)
+        texts = old.instructions or None, new.instructions or None
+        self._add_text("server", "instructions", *texts)
         for kind, noun in _NOUNS.items():
             if kind in old.lists and kind in new.lists:
                 self._compare_lists(kind, noun, old.lists[kind], new.lists[kind])
@@ -198,18 +199,14 @@ class _ContractComparison:
             if name not in before:
                 self.add(what, "is new")
                 continue
-            if len(before[name]) == len(after[name]) == 1:
-                self._compare_entry(kind, what, before[name][0], after[name][0])
-            elif _encode(before[name]) != _encode(after[name]):  # which one do users get?
-                if len(after[name]) > 1:
+            if _encode(before[name]) != _encode(after[name]):
+                if len(after[name]) > 1:  # which one do users get?
                     self.add(what, "is in the list twice")
                 self._compare_entry(kind, what, before[name][-1], after[name][-1])
 
     def _compare_entry(
         self, kind: str, what: str, old: dict[str, Any], new: dict[str, Any]
     ) -> None:
-        if _encode(old) == _encode(new):
-            return
         if kind == "tools":
             self._compare_tool(what, old, new)
         elif kind == "prompts":
@@ -244,7 +241,7 @@ class _ContractComparison:
 
     def _compare_task_support(self, what: str, old: Any, new: Any) -> None:
         before, after = (mapping(each).get("taskSupport") or "forbidden" for each in (old, new))
-        if before == after or not {before, after} <= {*_TASK_SUPPORT}:
+        if before == after or {before, after} - {*_TASK_SUPPORT}:
             return
         if after == "required":
             self.add(what, "has to run as a task", "execution")
@@ -277,10 +274,10 @@ class _ContractComparison:
     def _compare_schema(
         self, what: str, side: str, direction: Direction, old: Any, new: Any
     ) -> None:
-        if _encode(old) == _encode(new):
-            return
+        is_deep = depth_exceeds([old, new])
+        differ = is_deep or _without_texts(old) != _without_texts(new)
         limit = min(self._steps, MAX_STEPS)
-        found, left = compare_schemas(old, new, direction, steps=limit)
+        found, left = compare_schemas(old, new, direction, steps=limit) if differ else ([], limit)
         self._steps -= limit - left
         for each in found:
             self.add(
@@ -290,7 +287,7 @@ class _ContractComparison:
                 verdict="breaking" if each.is_certain else "unclear",
                 example=msgspec.json.encode(each.example).decode() if each.is_certain else "",
             )
-        if depth_exceeds([old, new]):
+        if is_deep:
             return  # unclear
         texts = list(_schema_texts(old, new, ""))
         for place, key, before, after, was_required in texts:
@@ -300,7 +297,7 @@ class _ContractComparison:
                 self.add(what, sentence, where, old=before, new=after)
             else:
                 self._add_text(f"{what}, {where}", key, before, after)
-        if not found and _without_texts(old) != _without_texts(new):
+        if differ and not found:
             self._add_compatible(what, side, direction, old, new)
 
     def _add_compatible(
@@ -392,14 +389,14 @@ def _schema_texts(
         if key in _SCHEMA_TEXTS or key == "default":
             if before != after:
                 yield place, key, before, after, was_required
-        elif key in ("properties", "$defs", "definitions", "patternProperties"):
+        elif key in _MAPS:
             required = old.get("required") if key == "properties" else None
             for name in sorted(mapping(before).keys() & mapping(after).keys()):
                 inner = f"{place}.{name}" if place else name
                 needed = isinstance(required, list) and name in required
                 both = mapping(before)[name], mapping(after)[name]
                 yield from _schema_texts(*both, inner, was_required=needed)
-        elif key not in ("enum", "const", "required", "type"):
+        elif key not in _VALUES:
             inner = f"{place}[]" if key == "items" else place
             needed = was_required and key in _SAME_VALUE
             yield from _schema_texts(before, after, inner, was_required=needed)
@@ -411,11 +408,9 @@ def _without_texts(schema: Any, *, is_map: bool = False) -> Any:
     if not isinstance(schema, dict):
         return schema
     return {
-        key: _without_texts(
-            value,
-            is_map=not is_map
-            and key in ("properties", "$defs", "definitions", "patternProperties"),
-        )
+        key: value
+        if not is_map and key in _VALUES
+        else _without_texts(value, is_map=not is_map and key in _MAPS)
         for key, value in schema.items()
         if is_map or (key not in _SCHEMA_TEXTS and key != "default")
     }

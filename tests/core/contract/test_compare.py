@@ -344,3 +344,245 @@ def test_many_tools_are_compared_in_time_of_their_number() -> None:
     offers = ServerOffers(lists={"tools": entries})
     assert compare_contracts(Contract(offers={NEW: offers}), Contract(offers={NEW: offers})) == []
     assert reads <= 4 * 100
+
+
+# -- What each change has --------------------------------------------------------------------------
+
+
+def shown(old: Contract, new: Contract) -> list[tuple[str, str, str, str | None, str | None]]:
+    """Return the changes, without verdicts."""
+    return [
+        (each.what, each.place, each.sentence, each.old, each.new)
+        for each in compare_contracts(old, new)
+    ]
+
+
+TEXT = "has another text"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        (resource("a"), resource("b"), ("resource a:b", "", "has another MIME type", "a", "b")),
+        (
+            tools(annotations={"title": "a"}),
+            tools(annotations={"title": "b"}),
+            ("tool t", "annotations.title", TEXT, "a", "b"),
+        ),
+        (
+            tools(),
+            hints(readOnlyHint=True),
+            ("tool t", "annotations", "is less dangerous", None, '{"readOnlyHint":true}'),
+        ),
+        (
+            hints(destructiveHint=True),
+            hints(destructiveHint=False),
+            (
+                "tool t",
+                "annotations",
+                "is less dangerous",
+                '{"destructiveHint":true}',
+                '{"destructiveHint":false}',
+            ),
+        ),
+        (tools(), tools(title="b"), ("tool t", "title", TEXT, None, "b")),
+        (
+            contract(resources=[{"name": "r", "uri": "a:b", "mimeType": "c"}]),
+            contract(resources=[{"name": "s", "uri": "a:b", "mimeType": "c"}]),
+            ("resource a:b", "name", TEXT, "r", "s"),
+        ),
+        (tools(title="a"), tools(), ("tool t", "title", TEXT, "a", None)),
+        (
+            prompts({"name": "a", "description": "x"}),
+            prompts({"name": "a", "description": "y"}),
+            ("prompt p, argument a", "description", TEXT, "x", "y"),
+        ),
+        (
+            prompts({"name": "a", "title": "x"}),
+            prompts({"name": "a"}),
+            ("prompt p, argument a", "title", TEXT, "x", None),
+        ),
+        (
+            tools(outputSchema={"items": {"description": "x"}}),
+            tools(outputSchema={"items": {"description": "y"}}),
+            ("tool t, output []", "description", TEXT, "x", "y"),
+        ),
+    ],
+)
+def test_change_has_its_place_and_both_texts(old: Contract, new: Contract, found: Any) -> None:
+    assert shown(old, new) == [found]
+
+
+@pytest.mark.parametrize(("old", "new"), [("", "b"), ("a", ""), ("a", "b")])
+def test_instructions_that_change_are_shown(old: str, new: str) -> None:
+    contracts = [
+        Contract(offers={NEW: offers_of_lists({}, instructions=text)}) for text in (old, new)
+    ]
+    assert shown(*contracts) == [("server", "instructions", TEXT, old or None, new or None)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (tools(title=""), tools()),
+        (tools(), task("forbidden")),
+        (task("sometimes"), task("required")),
+        (task("optional"), task("sometimes")),
+        # What isn't a list of arguments with names can't be compared.
+        (prompts(), contract(prompts=[{"name": "p"}])),
+        (contract(prompts=[{"name": "p", "arguments": {"a": 1}}]), prompts()),
+        (prompts(1, {"name": 5}, {}), prompts()),
+        # The members of values are no texts.
+        (
+            schema({"enum": [{"description": "a"}, {"description": "b"}]}),
+            schema({"enum": [{"description": "b"}, {"description": "a"}]}),
+        ),
+    ],
+)
+def test_difference_without_a_meaning_is_no_change(old: Contract, new: Contract) -> None:
+    changes = compare_contracts(old, new)
+    assert [each for each in changes if each.sentence != "is written differently"] == []
+
+
+@pytest.mark.parametrize("member", ["const", "enum"])
+def test_value_with_the_name_of_a_text_is_no_text(member: str) -> None:
+    a, b = {"title": "a"}, {"title": "b"}
+    old, new = (a, b) if member == "const" else ([a], [b])
+    [change] = compare_contracts(schema({member: old}), schema({member: new}))
+    assert change.verdict == "breaking"
+    [change] = compare_contracts(schema({"enum": [a]}), schema({"enum": [a, b]}))
+    assert (change.place, change.sentence) == ("input a", "accepts more")
+
+
+def test_changes_of_the_whole_server_have_no_revision() -> None:
+    offers = tools().offers
+    old = Contract(server="a", offers=offers, scopes=("s",))
+    new = Contract(server="b", offers=tools(title="x").offers, scopes=())
+    found = {each.what: each.revision for each in compare_contracts(old, new)}
+    assert found == {"tool t": NEW, "server": "", "scope s": ""}
+
+
+def test_changes_above_ten_thousand_are_left_out() -> None:
+    many = contract(prompts=[{"name": str(number)} for number in range(10_001)])
+    assert len(compare_contracts(many, contract(prompts=[]))) == 10_000
+
+
+def test_each_argument_is_compared() -> None:
+    old = prompts({"name": "a"}, {"name": "b"}, {"name": "d", "required": True})
+    new = prompts({"name": "b", "required": True}, {"name": "c"}, {"name": "d"})
+    assert [(place, sentence) for _, place, sentence, _, _ in shown(old, new)] == [
+        ("argument a", "the argument is gone"),
+        ("argument b", "the argument is required now"),
+        ("argument c", "a new argument is optional"),
+        ("argument d", "the argument is optional now"),
+    ]
+
+
+def test_tools_with_one_name_are_compared_by_the_last_one() -> None:
+    def named(*titles: str) -> Contract:
+        return contract(tools=[{"name": "t", "title": title} for title in titles])
+
+    def change(old: str, new: str) -> Any:
+        return ("tool t", "title", TEXT, old, new)
+
+    twice = ("tool t", "", "is in the list twice", None, None)
+    assert shown(named("a", "b"), named("a", "c")) == [twice, change("b", "c")]
+    assert shown(named("a"), named("b", "c")) == [twice, change("a", "c")]
+    assert shown(named("a", "b"), named("c")) == [change("b", "c")]
+    assert shown(named("a", "b"), named("b")) == []
+
+
+CONTAINERS = ["properties", "$defs", "definitions", "patternProperties"]
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("name", ["x", "title", "description", "items", "properties"])
+def test_text_within_a_named_schema_is_found_at_its_name(container: str, name: str) -> None:
+    """A name may be that of a keyword."""
+    old, new = (
+        tools(inputSchema={container: {name: {"description": text}}}) for text in ("a", "b")
+    )
+    assert shown(old, new) == [(f"tool t, input {name}", "description", TEXT, "a", "b")]
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_schema_with_the_name_of_a_text_is_no_text(container: str) -> None:
+    old, new = (
+        tools(inputSchema={container: {"title": {"maximum": maximum}}}) for maximum in (3, 4)
+    )
+    [change] = shown(old, new)
+    assert change[2] in ("accepts more", "is written differently", "has another patternProperties")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ({"maximum": 3}, {"maximum": 4}, [("input a", "accepts more")]),
+        ({"enum": [1]}, {"enum": [1, 2]}, [("input a", "accepts more")]),
+        (
+            {"properties": {"b": {}}},
+            {"properties": {"b": {}, "c": {}}},
+            [("input a.c", "is a new member")],
+        ),
+        (
+            {"anyOf": [{"type": "string", "description": "a"}]},
+            {"anyOf": [{"type": "string", "description": "b"}, {"type": "null"}]},
+            [("description", TEXT), ("input a", "accepts more")],
+        ),
+    ],
+)
+def test_wider_input_has_one_change_for_each_place(
+    old: Any, new: Any, found: list[tuple[str, str]]
+) -> None:
+    changes = compare_contracts(schema(old), schema(new))
+    assert [(each.place, each.sentence) for each in changes] == found
+
+
+def test_default_within_a_required_input_may_change_calls() -> None:
+    """Callers name the array, and not each of its items' members."""
+    old, new = (
+        tools(inputSchema={"properties": {"a": {"items": items}}, "required": ["a"]})
+        for items in ({}, {"default": 1})
+    )
+    [change] = [each for each in compare_contracts(old, new) if "default" in each.sentence]
+    assert (change.verdict, change.place) == ("unclear", "input a[]")
+
+
+def test_schemas_that_are_nested_too_deeply_are_unclear() -> None:
+    def nested(text: str) -> Contract:
+        deep: Any = {"description": text, "type": text}
+        for _ in range(300):
+            deep = {"items": deep}
+        lists = {"tools": [{"name": "t", "inputSchema": deep}]}
+        return Contract(offers={NEW: ServerOffers(lists=lists)})
+
+    found = compare_contracts(nested("string"), nested("integer"))
+    assert [each.verdict for each in found] == ["unclear"]
+
+
+def test_steps_of_all_schemas_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal schemas cost none."""
+    given = []
+
+    def compare(old: Any, new: Any, direction: Any, *, steps: int) -> Any:
+        given.append(steps)
+        return [], steps - 100
+
+    def find_members(old: Any, new: Any, *, steps: int) -> Any:
+        given.append(steps)
+        return [], steps - 10
+
+    monkeypatch.setattr(_compare, "_MAX_TOTAL_STEPS", 1_000)
+    monkeypatch.setattr(_compare, "compare_schemas", compare)
+    monkeypatch.setattr(_compare, "new_members", find_members)
+
+    def of(number: int) -> Contract:
+        return tools(
+            title=str(number), inputSchema={"maximum": number}, outputSchema={"minimum": number}
+        )
+
+    compare_contracts(of(1), of(2))
+    assert given == [1_000, 900, 800, 790, 690, 590]
+    given.clear()
+    compare_contracts(tools(title="a"), tools(title="b"))
+    assert given == []

@@ -792,13 +792,23 @@ async def test_h2_client_content_length_without_body_is_ignored(
         assert taken == [Head(int(status), fields[1:]), End()]
 
 
-@pytest.mark.parametrize(("seconds", "is_doubted"), [(1.0, False), (10.0, False), (10.1, True)])
+@pytest.mark.parametrize(
+    ("heard", "seconds", "is_doubted"),
+    [(0.0, 1.0, False), (0.0, 10.0, False), (0.0, 10.1, True), (5.0, 10.0, False)],
+)
 async def test_h2_client_silent_connection_is_pinged_and_takes_no_requests(
-    seconds: float, is_doubted: bool, autojump_clock: MockClock
+    heard: float, seconds: float, is_doubted: bool, autojump_clock: MockClock
 ) -> None:
-    """A request that is cancelled after more than 10 silent seconds may mean a dead connection."""
+    """A request that is cancelled after more than 10 silent seconds may mean a dead connection.
+
+    They begin with the request, or with what has arrived since.
+    """
     async with playing() as play:
+        await trio.sleep(100)
         long_one, first, second = [(await play.receive_request())[0] for _ in range(3)]
+        if heard:
+            await trio.sleep(heard)
+            await play.server.send(window(0, 1))
         await trio.sleep(seconds)
         for exchange in first, second:
             exchange.scope.cancel()
