@@ -6,6 +6,7 @@ import itertools
 import json
 from typing import TYPE_CHECKING, Any
 
+import h11
 import pytest
 import trio
 
@@ -14,7 +15,14 @@ from mcp_trio.oracle.fuzz._http import UrlTarget
 from mcp_trio.oracle.fuzz.play._player import Player, play_case
 from mcp_trio.recording._open import open_recorder
 
-from .memory_http import HttpResponse, MemoryHttpServer, played_over_http, response_to
+from .memory_http import (
+    EMPTY_STREAM,
+    SSE,
+    HttpResponse,
+    MemoryHttpServer,
+    played_over_http,
+    response_to,
+)
 from .memory_target import META, NEW, OLD
 
 if TYPE_CHECKING:
@@ -128,6 +136,37 @@ async def test_request_is_posted_before_its_cancellation(autojump_clock: Any) ->
         nursery.cancel_scope.cancel()
     methods = [each.get("method") for each in server.received]
     assert methods.index("tools/call") < methods.index("notifications/cancelled")
+
+
+class StayingStreams(MemoryHttpServer):
+    """A server whose streams have a head, and no event and no end."""
+
+    async def _send(self, connection: Any, stream: Any, response: HttpResponse) -> None:
+        if response is not EMPTY_STREAM:
+            await super()._send(connection, stream, response)
+            return
+        headers = [("content-type", SSE), ("transfer-encoding", "chunked")]
+        await stream.send_all(connection.send(h11.Response(status_code=200, headers=headers)))
+        await trio.sleep_forever()
+
+
+async def test_case_goes_on_once_its_stream_is_open(autojump_clock: Any) -> None:
+    """The head is enough: a stream may have no event for hours."""
+    times: list[float] = []
+
+    def respond(message: Any) -> HttpResponse:
+        times.append(trio.current_time())
+        return response_to(message) if message else EMPTY_STREAM
+
+    async with trio.open_nursery() as nursery:
+        target = UrlTarget(URL, nursery)
+        server = StayingStreams(nursery, respond)
+        target._connector = server  # type: ignore[assignment]
+        await play_case(target, [OPEN, ("get", "stream"), ("request", "ping", {})], Player())
+        nursery.cancel_scope.cancel()
+    at = server.received.index({})
+    assert server.received[at + 1].get("method") == "ping"
+    assert times[at + 1] - times[at] < 1
 
 
 # -- The version of a request ----------------------------------------------------------------------
