@@ -90,21 +90,18 @@ async def probe(
     order = sorted(revisions, key=lambda each: not dialect_of(each).stateful)
     modern = [each for each in order if not dialect_of(each).stateful]
     left = timeout
-    for revision in [*order[:1], *modern, *order[1:]] if modern != order else modern:
-        if revision in offers.capabilities or revision in offers.rejected:
-            continue
+    for revision in dict.fromkeys([*order[:1], *modern, *order]):
         session = await target.open()
         try:
             with trio.move_on_after(left) as waiting:
-                found = await _try_revision(session, revision, offers)
-                reason = reason or found
+                problem = await _try_revision(session, revision, offers)
+                if problem is not None:
+                    reason = reason or problem
             if waiting.cancelled_caught:
                 reason = reason or f"it did not respond to {revision} within {left:g} s"
                 left = min(left, SECOND_TIMEOUT)
             if revision not in offers.capabilities:
                 offers.rejected.append(revision)
-            elif session.ended and not offers.revisions:
-                reason = reason or f"{session.ended}{session.describe()}"
         finally:
             with trio.CancelScope(shield=True):
                 await session.aclose()
@@ -118,8 +115,8 @@ async def probe(
     return offers
 
 
-async def _try_revision(session: TargetSession, revision: str, offers: Offers) -> str:
-    """Add what a session shows in a revision. Return why it doesn't speak it, or ""."""
+async def _try_revision(session: TargetSession, revision: str, offers: Offers) -> str | None:
+    """Add what a session shows in a revision. Return why it doesn't speak it, or None."""
     play = Play(session, RESPONSE_TIMEOUT)
     if not dialect_of(revision).stateful:
         session.revision, session.is_open = revision, True
@@ -153,7 +150,7 @@ async def _try_revision(session: TargetSession, revision: str, offers: Offers) -
             found = _with_task_support(await _list(play, method, member), known)
             names = [each.get("name") for each in found]  # of any type
             known[:] = [*found, *(each for each in known if each.get("name") not in names)]
-    return ""
+    return None
 
 
 def _with_task_support(
@@ -176,7 +173,8 @@ async def _list(play: Play, method: str, member: str) -> list[dict[str, Any]]:
         with trio.move_on_after(LIST_TIMEOUT):
             result = await exchange(play, method, {} if cursor is None else {"cursor": cursor})
         items = None if result is None else result.get(member)
-        found += [each for each in items or () if isinstance(each, dict)]
+        if isinstance(items, list):
+            found += [each for each in items if isinstance(each, dict)]
         following = None if result is None else result.get("nextCursor")
         if not isinstance(following, str) or len(found) >= MAX_OFFERS or following == cursor:
             break

@@ -9,7 +9,7 @@ import pytest
 
 from mcp_trio.cli._errors import CliError
 from mcp_trio.cli._screen import Screen
-from mcp_trio.cli._target import Target
+from mcp_trio.cli._session import Target
 from mcp_trio.cli.use import _doctor
 
 if TYPE_CHECKING:
