@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from trio.testing import MockClock
 
-CALL = ("call", "t", {})
+CALL: Any = ("call", "t", {})
 REQUEST = ("request", "tools/call", {"name": "t", "arguments": {}}, "int", "whole")
 
 
