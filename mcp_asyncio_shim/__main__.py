@@ -96,8 +96,7 @@ def _run_stdio(
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+    sys.stderr.write(f"{text}\n")  # the end of the line flushes
 
 
 if __name__ == "__main__":

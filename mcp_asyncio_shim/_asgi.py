@@ -244,11 +244,10 @@ class _AsgiDriver(ConnectionDriver):
         finally:
             try:
                 await self.wait_until(lambda: not self.tasks, LAST_GRACE - _CANCELLED_GRACE)
-                if self.tasks:
-                    for service, timer in self._ending.items():
-                        timer.cancel()
-                        service.warn_of_running()
-                    await self.wait_until(lambda: not self.tasks)
+                for service, timer in self._ending.items():
+                    timer.cancel()
+                    service.warn_of_running()
+                await self.wait_until(lambda: not self.tasks)
             finally:
                 self.stop_timer()
 

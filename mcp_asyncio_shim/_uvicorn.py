@@ -109,8 +109,7 @@ def _greet(name: str, http: HttpRunOptions, sockets: list[socket.socket]) -> Non
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"{escape_text(text)}\n")
-    sys.stderr.flush()
+    sys.stderr.write(f"{escape_text(text)}\n")  # the end of the line flushes
 
 
 class _UvicornServer(uvicorn.Server):

@@ -140,6 +140,19 @@ def test_request_that_is_over_frees_what_the_server_has_buffered(driver: Driver)
         gc.enable()
 
 
+def test_request_that_is_over_hears_of_no_more_changes(driver: Driver) -> None:
+    """A request without a session has a conversation of its own, which ends with its response."""
+
+    async def main() -> None:
+        neutral = Neutral()
+        async with serve_app(driver.asgi(neutral.server)) as host:
+            for number in range(3):
+                await host.call_tool(number, "echo", arguments={"text": "hi"}).end()
+            assert not neutral.server._listeners
+
+    driver.run(main)
+
+
 # -- Recording -------------------------------------------------------------------------------------
 
 

@@ -184,7 +184,9 @@ def test_asgi_shutdown_does_not_interrupt_the_cleanup_of_a_cancelled_handler() -
             await neutral.started.wait()
             await session.post(cancelled(1)).end()
             assert seen == ["cancelled"]
-            await app._shut_down()  # cancels what runs after 5 s
+            began = asyncio.get_running_loop().time()
+            await app._shut_down()  # cancels what runs after 5 s, and waits for a second
+            assert asyncio.get_running_loop().time() - began == pytest.approx(6)
             assert seen == ["cancelled"]
         assert seen == ["cancelled", "clean"]
 
@@ -212,6 +214,7 @@ def test_service_of_an_ended_session_is_forgotten_with_its_last_handler() -> Non
             session = await host.session()
             session.calling(1, "tidy")
             await neutral.started.wait()
+            await (await host.session()).delete()  # nothing of it runs
             await session.delete()
             ending = app._driver._ending
             (timer,) = ending.values()
@@ -225,8 +228,12 @@ def test_service_of_an_ended_session_is_forgotten_with_its_last_handler() -> Non
     run(main())
 
 
-def test_asgi_lifespan_waits_for_a_handler_that_ignores_its_cancellation() -> None:
-    """It may use what the lifespan closes. The log names it after ten seconds."""
+@pytest.mark.parametrize("before", [False, True], ids=["at the end", "before"])
+def test_asgi_lifespan_waits_for_a_handler_that_ignores_its_cancellation(before: bool) -> None:
+    """It may use what the lifespan closes. The log names it after ten seconds.
+
+    A shutdown before the lifespan's end isn't repeated.
+    """
     warnings: list[tuple[float, str]] = []
 
     class Clocked(logging.Handler):
@@ -249,11 +256,14 @@ def test_asgi_lifespan_waits_for_a_handler_that_ignores_its_cancellation() -> No
             neutral.log += lived.seen
             return ""
 
-        async with serve_app(asgi(neutral.server)) as host:
+        app = asgi(neutral.server)
+        async with serve_app(app) as host:
             session = await host.session()
             session.calling(1, "stubborn")
             await neutral.started.wait()
             began = loop.time()
+            if before:
+                await app._shut_down()
         assert loop.time() == began + 60
         assert neutral.log == ["in"]
         assert lived.seen == ["in", "out"]

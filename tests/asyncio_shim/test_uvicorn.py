@@ -164,6 +164,7 @@ def test_uvicorn_serves_on_inherited_sockets(served: Served) -> None:
     urls: list[str] = []
     served.run(urls.append, options)
     assert urls == [f"http://{LOCAL}:{port}/mcp"]
+    assert repr(served.outcome) == "SystemExit(143)"
 
 
 def test_uvicorn_without_a_lifespan_ends_at_once(
@@ -232,6 +233,33 @@ def test_uvicorn_trusts_no_proxy_and_has_limits(configured: list[Any]) -> None:
     }
 
 
+@pytest.mark.parametrize(("started", "status"), [(False, 143), (True, 3)])
+def test_uvicorn_exit_that_is_no_failed_start_ends_the_process(
+    started: bool, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A signal may come before the server has started, and a program may exit with status 3."""
+
+    async def serve(running: Any, sockets: object) -> None:
+        running.started = started
+        raise SystemExit(status)
+
+    monkeypatch.setattr(_uvicorn._UvicornServer, "serve", serve)
+    with pytest.raises(SystemExit) as caught:
+        serve_http(Server("tea"), HttpRunOptions(host=LOCAL, port=0), None)
+    assert caught.value.code == status
+
+
+def test_error_of_listening_that_is_not_the_system_s_propagates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> NoReturn:
+        raise KeyError("ours")
+
+    monkeypatch.setattr(_uvicorn, "listening_sockets", fail)
+    with pytest.raises(KeyError, match="ours"):
+        serve_http(Server("tea"), HttpRunOptions(host=LOCAL, port=0), None)
+
+
 def test_uvicorn_that_ends_by_itself_has_not_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     async def serve(running: Any, sockets: object) -> None:
         pass
@@ -253,7 +281,7 @@ def test_uvicorn_for_other_machines_asks_for_names(
 ) -> None:
     with pytest.raises(Stopped):
         serve_http(Server("tea"), HttpRunOptions(host=host, port=0, hosts=hosts), None)
-    assert ("name the hosts that clients use" in caplog.text) is warns
+    assert ["name the hosts that clients use" in text for text in caplog.messages] == [True] * warns
 
 
 @pytest.mark.parametrize(
@@ -267,9 +295,12 @@ def test_uvicorn_for_other_machines_asks_for_names(
 def test_greeting_has_the_url_for_clients(
     host: str, address: tuple[Any, ...], authority: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With control characters of the server's name escaped."""
-    listening: Any = SimpleNamespace(getsockname=lambda: address)
-    _uvicorn._greet("t\x1b[1m", HttpRunOptions(host=host, port=0), [listening])
+    """With control characters of the server's name escaped. The first socket counts."""
+    listening: list[Any] = [
+        SimpleNamespace(getsockname=lambda each=each: each)
+        for each in (address, ("::", 9999, 0, 0))
+    ]
+    _uvicorn._greet("t\x1b[1m", HttpRunOptions(host=host, port=0), listening)
     [greeting] = capsys.readouterr().err.splitlines()
     assert greeting == f"Serving t\\u001b[1m at http://{authority}/mcp (Ctrl+C ends it)"
 
