@@ -177,6 +177,7 @@ async def test_h2_server_expect_continue_is_answered() -> None:
         await wire.send(post(1, b"/echo", (b"expect", b"100-continue")))
         await wire.until(HEADERS, 1, END_HEADERS)
         assert wire.informed == [(1, 100)]
+        await wire.send(frame(DATA, 0, 1, b""))  # asks for nothing again
         await wire.send(frame(DATA, END_STREAM, 1, b"body"))
         assert (await wire.answer(1)).body == b"body"
         await wire.send(post(3, b"/refuse", (b"expect", b"100-continue")))
