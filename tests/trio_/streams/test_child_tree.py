@@ -95,6 +95,20 @@ async def test_child_process_that_left_the_group_may_end_in_order() -> None:
     assert child.stderr_tail == b"1\n"
 
 
+async def test_child_that_waits_for_a_process_outside_the_group_may_end_in_order() -> None:
+    """Such as a launcher that ignores SIGTERM: what it waits for gets it at the same time."""
+    leader = PRELUDE + textwrap.dedent(f"""
+        import signal
+        signal.signal(15, lambda *_: None)  # what it starts has the usual reaction
+        sys.exit(7 if start({SLEEP!r}).wait() == -15 else 1)
+    """)
+    with trio.fail_after(PATIENCE):
+        grace = PATIENT._replace(stdin=0.15)
+        async with spawn(python(leader), grace=grace) as child:
+            await line(child.stream)
+    assert child.returncode == 7
+
+
 async def test_child_processes_that_keep_forking_are_stopped() -> None:
     """A process that appears while the others are being killed is killed as well."""
     source = textwrap.dedent("""
