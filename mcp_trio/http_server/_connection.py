@@ -119,7 +119,6 @@ class HttpServerConnection(abc.ABC):
         self._early_deadline = math.inf  # when to call `_on_early_deadline`, also during a write
         self._parts: list[bytes] = []  # bytes to write
         self._pump_needed = False  # an exchange was called, so the driver must be pumped
-        self._resuming = False  # `_resume` is running
         self._writing = False  # a task runs `_write`, or is about to
         self._sending = False  # `send_all` is running
         self._closing = False  # close when everything is written
@@ -199,7 +198,7 @@ class HttpServerConnection(abc.ABC):
 
     def _schedule_write(self) -> None:
         """Have some task run `_write`, unless one does already."""
-        if not (self._resuming or self._writing):
+        if not self._writing:
             self._writing = True
             self._driver.write_soon(self._write)
 

@@ -167,7 +167,6 @@ class H11ServerConnection(HttpServerConnection):
     # -- Receiving -------------------------------------------------------------------------------
 
     def _resume(self, now: float) -> None:
-        self._resuming = True
         try:
             if self._pump_needed:
                 self._pump()
@@ -184,8 +183,6 @@ class H11ServerConnection(HttpServerConnection):
         except Exception:  # noqa: BLE001 - rule 2
             _log.exception("internal error on %r", self)
             self._reject(500, "Internal error.")
-        finally:
-            self._resuming = False
 
     def _begin(self, now: float) -> bool:
         """Start the next exchange if its request head is complete. Return False if it isn't."""

@@ -159,7 +159,7 @@ class H2ServerConnection(HttpServerConnection):
         Requests that crossed the first GOAWAY are still answered. Call this again when no exchange
         is running any more; that call refuses all later requests.
         """
-        if self._closing or self._goaway_sent:
+        if self._goaway_sent:
             return
         if self._streams and not self._goaway_announced:
             self._announce_goaway()
@@ -223,7 +223,6 @@ class H2ServerConnection(HttpServerConnection):
     # -- Receiving -------------------------------------------------------------------------------
 
     def _resume(self, now: float) -> None:
-        self._resuming = True
         self._write_capacity = WRITE_SIZE
         try:
             self._pump()
@@ -240,15 +239,12 @@ class H2ServerConnection(HttpServerConnection):
                 if not self._ready or self._write_capacity <= 0:
                     break
             self._early_deadline = self._unread.next_deadline()
-            if self._open_bodies:
-                self._open_windows()
+            self._open_windows()
             if self._goaway_announced and not (self._streams or self._closing):
                 self._send_goaway()
         except Exception:  # noqa: BLE001 - rule 3
             _log.exception("internal error on %r", self)
             self._fail(ErrorCodes.INTERNAL_ERROR, "Internal error.")
-        finally:
-            self._resuming = False
         self._collect_frames()
 
     def _receive(self, now: float) -> None:

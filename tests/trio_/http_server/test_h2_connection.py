@@ -412,15 +412,26 @@ async def test_h2_server_short_body_gets_no_window_update() -> None:
         assert not any(each.kind == WINDOW_UPDATE for each in wire.frames)
 
 
-async def test_h2_server_rejected_body_gets_no_window_update(autojump_clock: MockClock) -> None:
+@pytest.mark.parametrize(
+    "rest",
+    [
+        frame(DATA, END_STREAM, 1, b"x"),
+        frame(HEADERS, WHOLE, 1, block([(b"x", b"y")])),
+    ],
+    ids=["data", "trailers"],
+)
+async def test_h2_server_rejected_body_gets_no_window_update(
+    rest: bytes, autojump_clock: MockClock
+) -> None:
     async with h2_serving(FakeRouter()) as served:
         wire = await served.meet()
         await wire.send(post(1, b"/refuse"), frame(DATA, 0, 1, b"x" * 10_000))
         answer = await wire.answer(1)
         assert (answer.status, answer.reset) == (403, None)
         await trio.sleep(0.5)
-        await wire.send(frame(DATA, END_STREAM, 1, b"x"))  # most clients read a response only now
+        await wire.send(rest)  # most clients read a response only now
         await wire.settle()
+        assert repr(served.connections[0]) == "<H2ServerConnection, 0 streams>"
         assert wire.answers[1].reset is None
         assert room_given(wire, 1) == 0
 
@@ -462,9 +473,12 @@ async def test_h2_server_incomplete_bodies_are_limited_but_the_oldest(
         assert not wire.answers  # the third stream has not timed out
         await wire.send(frame(DATA, END_STREAM, 1), frame(DATA, END_STREAM, 3))
         await wire.until(WINDOW_UPDATE, 5)
+        await wire.send(post(7), *[frame(DATA, 0, 7, b"x" * 16_000)] * 4)
+        await wire.until(WINDOW_UPDATE, 7)  # the memory of the others is free again
         await wire.send(*[frame(DATA, 0, 5, b"x" * 16_000)] * 2, frame(DATA, END_STREAM, 5))
         await wait()
-        assert [len(exchange.body) for exchange in site.exchanges] == [224_000, 224_000, 96_000]
+        sizes = [len(exchange.body) for exchange in site.exchanges]
+        assert sizes == [224_000, 224_000, 96_000, 64_000]
 
 
 async def test_h2_server_body_beyond_the_window_is_a_connection_error(
@@ -603,6 +617,41 @@ async def test_h2_server_slow_body_needs_minimum_progress(
 # -- The end -------------------------------------------------------------------------------------
 
 
+async def test_h2_server_handler_may_take_longer_than_the_body_before_it(
+    autojump_clock: MockClock,
+) -> None:
+    site = FakeRouter()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(post(1, b"/later"), frame(DATA, 0, 1, b"in two "))
+        await wire.settle()
+        await wire.send(frame(DATA, END_STREAM, 1, b"pieces"))
+        await trio.sleep(100)
+        site.exchanges[0].send(Head(200, []), Body(b"done"), End())
+        served.driver.pump()
+        assert (await wire.answer(1)).body == b"done"
+
+
+async def test_h2_server_unread_stream_that_is_reset_has_no_timeout_any_more(
+    autojump_clock: MockClock,
+) -> None:
+    site = FakeRouter()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(asking(1, b"", b"/stream"), asking(3, b"", b"/later"))
+        await wire.until(HEADERS, 1, END_HEADERS)
+        site.exchanges[0].send(Body(b"x" * 65_536))
+        served.driver.pump()
+        await wire.settle()
+        await wire.send(frame(RST_STREAM, 0, 1, number(CANCEL)))
+        await trio.sleep(40)
+        await wire.settle()
+        assert wire.answers[1].reset is None
+        site.exchanges[1].send(Head(204, []), End())
+        served.driver.pump()
+        assert (await wire.answer(3)).status == 204
+
+
 async def test_h2_server_reset_disconnects_the_exchange(autojump_clock: MockClock) -> None:
     site = FakeRouter()
     async with h2_serving(site) as served:
@@ -701,6 +750,9 @@ async def test_h2_server_shutdown_twice_sends_the_last_stream_id() -> None:
         served.connections[0].shutdown()
         served.connections[0].shutdown()
         assert [(await wire.until(GOAWAY)).number for _ in range(2)] == [2**31 - 1, 1]
+        served.connections[0].shutdown()
+        await wire.settle()
+        assert not [each for each in wire.frames if each.kind == GOAWAY]
 
 
 async def test_h2_server_shutdown_of_an_idle_connection_closes(autojump_clock: MockClock) -> None:
