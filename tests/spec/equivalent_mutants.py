@@ -227,4 +227,10 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "self._sending = True",
         "the first output is sent before the other task runs, which alone reads it",
     ),
+    Equivalent(
+        "mcp_core/runtime/sharing/_contract.py::_check_closed",
+        "worker = 1",
+        "worker = 2",
+        "a store that isn't open refuses all workers and positions",
+    ),
 )

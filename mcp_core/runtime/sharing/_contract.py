@@ -139,13 +139,14 @@ class _Stores:
 
 async def _check_closed(store: SessionStore, runtime: TaskRuntime) -> None:
     _check(type(store.needs_keys) is bool, "needs_keys is True or False")
-    position, message = Position(1, 1), ChangesPublished("x", lists=_TOOLS)
+    worker = 1
+    position, message = Position(worker, worker), ChangesPublished("x", lists=_TOOLS)
     for name, call in {
         "join": lambda: store.join("x"),
-        "heartbeat": lambda: store.heartbeat(1),
-        "alive": lambda: store.alive([1]),
-        "leave": lambda: store.leave(1),
-        "publish": lambda: store.publish(1, message),
+        "heartbeat": lambda: store.heartbeat(worker),
+        "alive": lambda: store.alive([worker]),
+        "leave": lambda: store.leave(worker),
+        "publish": lambda: store.publish(worker, message),
         "missed": lambda: store.missed("x", position),
         "read": lambda: store.read(position),
     }.items():

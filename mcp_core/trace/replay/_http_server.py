@@ -56,7 +56,6 @@ class ReplayExchange:
         self.session: ReplaySession | None = None
         self.key: bytes | None = None  # the session's id
         self.open_requests = 0
-        self.is_stream = False
         self.has_begun = False
         self.headers: Headers = []
         self._actions: deque[Action] = deque()
@@ -188,7 +187,6 @@ class ReplayHttpServer:
             session.stream.end_events()
             self._ready[session.stream] = None
         session.stream = exchange
-        exchange.is_stream = True
         exchange.begin_events()
         while session.waiting:
             exchange.send_event(session.waiting.popleft())

@@ -70,6 +70,18 @@ def test_garbage_is_dropped_with_one_line_for_each_cause(run: Any) -> None:
     play(run, redis, scene)
 
 
+def test_marks_of_the_last_hundred_positions_are_kept(run: Any) -> None:
+    """Each server of the process has one, and remembers by it what it has read."""
+
+    async def scene(store: RedisStore, runtime: Any) -> None:
+        for number in range(150):
+            store._note_mark(Position(1, number), b"x")
+        store._note_mark(Position(1, 150), None)
+        assert [*store._marks] == [Position(1, number) for number in range(50, 150)]
+
+    play(run, PlayedBus(), scene)
+
+
 def test_lost_stream_is_a_gap_and_nothing_is_known_of_it(run: Any) -> None:
     redis = PlayedBus()
 

@@ -1105,6 +1105,35 @@ def test_store_closed_with_a_thread_writing_waits_for_it(
     with_store(path, check)
 
 
+def test_write_whose_background_task_never_ran_is_written_when_the_store_is_left(
+    path: Path,
+) -> None:
+    """On asyncio a task that is cancelled before its first step does nothing at all."""
+
+    async def main(runtime: StoreRuntime) -> None:
+        store = SqliteTaskStore(path)
+        created: list[object] = []
+
+        async def create() -> None:
+            created.append(await store.create(new_record("a"), **MANY))
+
+        async with store.opened(runtime):
+            runtime.start_soon(create)
+            runtime.start_soon = lambda function: None  # type: ignore[method-assign]
+            while not store._queued:
+                await runtime.checkpoint()
+        while not created:
+            await runtime.checkpoint()
+        assert created == [None]
+
+    run_trio(main)
+
+    async def check(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        assert [record.id for record in await store.page("ada", "", 10)] == ["a"]
+
+    with_store(path, check)
+
+
 def test_write_after_the_end_of_background_tasks_is_written_at_once(path: Path) -> None:
     """The last status of a task is stored while the server is cancelled."""
     found: list[TaskRecord | None] = []

@@ -48,6 +48,28 @@ def test_members_that_change_without_meaning_are_left_out() -> None:
     assert "_meta" not in offers.lists["tools"][0]
 
 
+def test_entries_that_have_no_key_are_left_out() -> None:
+    entries = [1, None, {"title": "x"}, {"name": 5}, tool("a")]
+    assert offers_of_lists({"tools": entries}).lists == {"tools": [tool("a")]}
+
+
+def test_other_annotations_of_a_resource_are_kept() -> None:
+    annotations = {"lastModified": "2026-01-01T00:00:00Z", "audience": ["user"]}
+    entry = {"uri": "tea://menu", "name": "menu", "annotations": annotations}
+    [found] = offers_of_lists({"resources": [entry]}).lists["resources"]
+    assert found["annotations"] == {"audience": ["user"]}
+    assert "lastModified" in annotations
+
+
+def test_file_has_nothing_that_says_nothing() -> None:
+    """Neither the instructions of a server without any, nor a revision that is like the others."""
+    plain, more = offers_of_lists({}), offers_of_lists({"tools": []})
+    document = json.loads(encode_contract(Contract(offers={NEW: plain, OLD: plain})))
+    assert document == {"mcpContract": 1, "server": "", "revisions": [NEW, OLD]}
+    document = json.loads(encode_contract(Contract(offers={NEW: plain, OLD: more})))
+    assert document["only"] == {OLD: {"tools": []}}
+
+
 def test_capabilities_are_named_down_to_the_fifth_level() -> None:
     """An experimental one may be as deep as its author likes: a contract stays short."""
     offers = offers_of_lists({}, capabilities={"a": {"b": {"c": {"d": {"e": {"f": {}}}}}}})
@@ -112,6 +134,7 @@ def test_contract_that_is_read_is_the_one_that_was_written(
     assert (found.server, found.scopes) == (server, ("read",))
 
 
+DEEP = "it is nested too deeply"
 GOOD = {"mcpContract": 1, "server": "s", "revisions": [NEW], "tools": [tool("a")]}
 
 
@@ -142,13 +165,22 @@ GOOD = {"mcpContract": 1, "server": "s", "revisions": [NEW], "tools": [tool("a")
         ({**GOOD, "tools": [tool("\ud800")]}, "a text in it has half of a surrogate pair"),
         ({**GOOD, "tools": [tool("a", title={"\udfff": 1})]}, "half of a surrogate pair"),
         ({**GOOD, "scopes": ["\ud800"]}, "half of a surrogate pair"),
+        (json.dumps(GOOD | {"scopes": "deep"}).replace('"deep"', "[" * 300 + "]" * 300), DEEP),
+        (
+            {**GOOD, "x" * 99: 1, **dict.fromkeys("bcdefg", 1)},
+            "has the member 'b', 'c', 'd', 'e', 'f'",
+        ),
+        ({**GOOD, "x" * 99: 1}, f"has the member '{'x' * 80}'"),
     ],
 )
 def test_file_that_is_no_contract_is_refused_with_cause(text: Any, cause: str) -> None:
     data = text if isinstance(text, str) else json.dumps(text)
     with pytest.raises(InvalidContract) as failed:
         read_contract(data.encode(errors="surrogateescape"))
-    assert cause in str(failed.value)
+    if cause in ("the same member twice", DEEP):
+        assert "it is not JSON" not in str(failed.value)
+    text = str(failed.value)
+    assert text.endswith(cause) if "has the member" in cause else cause in text
 
 
 def test_older_form_says_how_to_upgrade_it() -> None:
@@ -162,9 +194,10 @@ def test_contract_edited_by_hand_is_sorted_again() -> None:
     assert contract.offers[NEW].lists["tools"] == [tool("a"), tool("b")]
 
 
-def test_entry_that_is_nested_too_deeply_is_refused() -> None:
+@pytest.mark.parametrize("levels", [101, 5_000])
+def test_entry_that_is_nested_too_deeply_is_refused(levels: int) -> None:
     deep: Any = {}
-    for _ in range(300):
+    for _ in range(levels):
         deep = {"properties": {"a": deep}}
     with pytest.raises(InvalidContract, match="an entry of tools is nested too deeply"):
         offers_of_lists({"tools": [{"name": "a", "inputSchema": deep}]})

@@ -251,7 +251,7 @@ class SeenExchange:
         self.events = 0
         self.retry: int | None = None
         self.answered = 0
-        self.answered_time = 0.0
+        self.answered_time: float  # set with the first answer
         self.ended_by = ""
         self.end = ""
         self.end_line = 0

@@ -21,7 +21,7 @@ from mcp_core.host import (
     read_policy,
 )
 from mcp_core.host.config._policy import matches_text
-from mcp_core.host.config._url_readings import read_target
+from mcp_core.host.config._url_readings import plain_host, read_target
 from tests.levels import fewer_examples
 
 
@@ -101,7 +101,25 @@ LOOPBACK = [
     "127.0.0.1", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "0x7f.0.0.1", "127.0.0.1.",
     "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "１２７.0.0.1", "127%2e0.0.1",
 ]  # fmt: skip
+# Numbers and dots that no parser takes for an address.
+NO_ADDRESSES = [
+    "1.2.3.4.0", "1.2.3.4.5", "1_0.0.0.1", "+1.0.0.1", "256.0.0.1", "1.2.3.256", "09.0.0.1",
+    "1..2", "4294967296", "0.0x1000000", "1" * 20, "a.b", ":::1",
+]  # fmt: skip
 BOOKS = ["BÜCHER.example", "bu\u0308cher.example", "xn--bcher-kva.example", "ｂücher.example"]
+
+
+@pytest.mark.parametrize("host", NO_ADDRESSES)
+def test_name_that_is_like_an_address_stays_a_name(host: str) -> None:
+    assert plain_host(host) == host
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [("4294967295", "255.255.255.255"), ("1.2.3", "1.2.0.3"), ("1.65535", "1.0.255.255")],
+)
+def test_address_with_few_parts_is_filled_up(host: str, address: str) -> None:
+    assert plain_host(host) == address
 
 
 @pytest.mark.parametrize(("pattern", "url", "matches"), URLS)
