@@ -17,6 +17,7 @@ from mcp_trio.oracle.fuzz.campaign._agenda import MAX_TRIES, MAX_WAITING, Agenda
 from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions, Turns
 from mcp_trio.oracle.fuzz.campaign._feed import BATCH, FIRST_BATCHES, CaseFeed, GuiltySteps, lag_of
 from mcp_trio.oracle.fuzz.campaign._findings import MAX_PER_ROW, Findings, FuzzFinding, HeldFinding
+from mcp_trio.oracle.fuzz.causes._cause import Cause
 from mcp_trio.oracle.fuzz.draw._cases import CaseSource
 from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 from tests.trio_.oracle.fuzz.memory_target import (
@@ -317,6 +318,24 @@ def test_faults_of_one_row_are_examined_one_after_the_other() -> None:
         assert findings.add(found)
     assert agenda.take() is None
     assert findings.items[0].methods == methods[MAX_PER_ROW:]
+
+
+@pytest.mark.parametrize(
+    ("is_unclear", "other_is_unclear", "is_same"),
+    [(True, False, True), (False, True, True), (True, True, True), (False, False, False)],
+)
+def test_finding_of_an_unclear_cause_is_the_one_that_has_a_likely_one_in_common(
+    is_unclear: bool, other_is_unclear: bool, is_same: bool
+) -> None:
+    """Two clear ones have different causes, whatever else each case might have shown."""
+    causes = [Cause("RPC-7", "request", method) for method in ("ping", "x/y")]
+    first, further = finding(), finding()
+    first.cause, further.cause = causes
+    first.likely = further.likely = causes
+    first.is_unclear, further.is_unclear = is_unclear, other_is_unclear
+    findings = Findings()
+    findings.items.append(first)
+    assert findings._find_same(further) is (first if is_same else None)
 
 
 def test_fault_is_tried_with_so_many_cases_and_no_more() -> None:
