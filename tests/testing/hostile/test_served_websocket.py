@@ -9,21 +9,25 @@ import pytest
 import trio
 from trio.testing import memory_stream_pair
 
+from mcp_trio.testing.hostile._attack import MAX_BYTES
 from mcp_trio.testing.hostile._server import HostileServer, _Connection, text_frame
 
 if TYPE_CHECKING:
+    from trio.testing import MockClock
+
     from mcp_trio.testing.hostile._server import AttackedRequest
 
 UPGRADE = (
     b"GET /mcp HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 )
+MASK = b"\x11\x80\xff\x02"
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 PONG = b'{"jsonrpc":"2.0","id":1,"result":{}}'
 
 
 def masked(message: Any) -> bytes:
-    """Return a text frame of a client, whose mask changes nothing."""
+    """Return a text frame of a client."""
     data = message if isinstance(message, bytes) else json.dumps(message).encode()
     size = len(data)
     if size < 126:
@@ -32,7 +36,7 @@ def masked(message: Any) -> bytes:
         head = b"\x81\xfe" + size.to_bytes(2, "big")
     else:
         head = b"\x81\xff" + size.to_bytes(8, "big")
-    return head + bytes(4) + data
+    return head + MASK + bytes(byte ^ MASK[place % 4] for place, byte in enumerate(data))
 
 
 async def answers_to(on: str, *frames: bytes) -> tuple[bytes, HostileServer]:
@@ -95,7 +99,11 @@ async def test_attack_of_the_upgrade_comes_before_any_message() -> None:
     assert (received, server.requests, server.attacks) == (b"attack", [], 1)
 
 
-async def test_frame_that_is_too_large_ends_the_connection() -> None:
-    frame = b"\x81\xff" + (1 << 40).to_bytes(8, "big") + bytes(4)
-    received, server = await answers_to("tools/call", frame, masked(PING))
-    assert (received, server.requests) == (b"", [])
+async def test_frame_that_is_too_large_ends_the_connection(autojump_clock: MockClock) -> None:
+    """It isn't read at all, so the server's memory has a bound, too."""
+    ours, theirs = memory_stream_pair()
+    unused: Any = None
+    connection = _Connection(theirs, HostileServer("ws://x"), unused, "ping", "")  # type: ignore[arg-type]
+    await ours.send_all(b"\x81\xff" + (MAX_BYTES + 1).to_bytes(8, "big"))
+    with trio.fail_after(5), pytest.raises(trio.BrokenResourceError):
+        await connection._read_frame()
