@@ -54,12 +54,16 @@ async def test_tools_are_listed_before_a_call_whose_headers_repeat_arguments(
             servers.append(MemoryHttpServer(nursery, respond))
             self._connector = servers[-1]  # type: ignore[assignment]
 
+    begun: list[Echo] = []
+
     async def begin(echo: Echo) -> None:
         """Start no program: then no machine counts as slow."""
+        begun.append(echo)
 
     monkeypatch.setattr(_http, "UrlTarget", Target)
     monkeypatch.setattr(Echo, "begin", begin)
     steps: Any = [("open", revision, "whole", "all"), step]
     await _find("http://127.0.0.1:1/mcp", steps, None, False, None, None, 2.0, 60.0, None)
+    assert len(begun) == 1
     methods = [each.get("method") for each in servers[0].received]
     assert ("tools/list" in methods) is lists_tools

@@ -95,9 +95,7 @@ class PassedBody:
         data, self._incoming = self._incoming, b""
         if self._chunks is not None:
             return self._take_chunks(self._chunks, data)
-        if len(data) > self._left:
-            self.unused = data[self._left :]
-            data = data[: self._left]
+        data, self.unused = data[: self._left], data[self._left :]
         self._left -= len(data)
         self.is_complete = not self._left
         return data, data

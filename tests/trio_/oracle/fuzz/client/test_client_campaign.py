@@ -166,6 +166,7 @@ async def test_client_of_a_case_is_played_three_times_until_it_has_a_fault(
 ) -> None:
     """`find_client_faults` runs this."""
     begun = 0
+    echoes: list[Echo] = []
 
     class CountedClient(MemoryClient):
         def __init__(self, command: Any, **options: Any) -> None:
@@ -178,11 +179,12 @@ async def test_client_of_a_case_is_played_three_times_until_it_has_a_fault(
 
     async def begin(echo: Echo) -> None:
         """Start no program: then no machine counts as slow."""
+        echoes.append(echo)
 
     monkeypatch.setattr("mcp_trio.oracle.fuzz.client._client_target.ClientTarget", CountedClient)
     monkeypatch.setattr(Echo, "begin", begin)
     found = await _find_client(["memory"], list(CASE), None, False, None, 2.0)
-    assert (list(found), begun) == (rows, plays)
+    assert (list(found), begun, len(echoes)) == (rows, plays, 1)
 
 
 class MachineEcho(Echo):
