@@ -327,7 +327,7 @@ def test_faults_of_one_row_are_examined_one_after_the_other() -> None:
 def test_finding_of_an_unclear_cause_is_the_one_that_has_a_likely_one_in_common(
     is_unclear: bool, other_is_unclear: bool, is_same: bool
 ) -> None:
-    """Two clear ones have different causes, whatever else each case might have shown."""
+    """Two clear ones have different causes, although each case might show both."""
     causes = [Cause("RPC-7", "request", method) for method in ("ping", "x/y")]
     first, further = finding(), finding()
     first.cause, further.cause = causes
