@@ -245,12 +245,12 @@ class NestedRequests(abc.ABC, Generic[T]):
     def __init__(self, sender: NestedRequestSender) -> None:
         self._sender = sender
         self._responses: dict[str, Any] = {}
-        self._sent_count = 0
+        self._sent: list[RequestId] = []
         self._error: BaseException | None = None
         self._wake: Callable[[], object]
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} for {self._sender.label}, {self._sent_count} asked>"
+        return f"<{type(self).__name__} for {self._sender.label}, {len(self._sent)} asked>"
 
     @property
     def sender(self) -> NestedRequestSender:
@@ -285,7 +285,7 @@ class NestedRequests(abc.ABC, Generic[T]):
             raise McpError(sender.peer.dialect.codes[Fault.BUSY], "the server is being shut down")
         meta = {**sender.trace, **self.meta} if requests else None
         self._wake = wake
-        sent: list[RequestId] = []
+        sent = self._sent
         sender.active_requests.append(self)
         try:
             for key, (method, params) in requests.items():
@@ -296,7 +296,6 @@ class NestedRequests(abc.ABC, Generic[T]):
                 sent.append(id)
                 if isinstance(params, ElicitParams) and params.elicitation_id is not None:
                     host.remember_elicitation(params.elicitation_id)
-            self._sent_count = len(sent)
             if sent:
                 host.runtime.pump()
             elif self.seconds is None:
@@ -333,7 +332,7 @@ class NestedRequests(abc.ABC, Generic[T]):
             self._error = error
             if isinstance(error, ConnectionLost):
                 self._sender.no_response_error = error
-        if self._error is not None or len(self._responses) == self._sent_count:
+        if self._error is not None or len(self._responses) == len(self._sent):
             self._wake()
 
     def _refused(self, method: str, error: PeerError) -> McpError:
@@ -399,7 +398,7 @@ class SingleRequest(NestedRequests[T]):
         self._input_request = input_request
         self._key = key
         self._task_ttl = task_ttl
-        self._sent_key = ""
+        self._sent_key: str  # if it is sent
         self._find_error = find_error
         self._read = read
         self._response: Any = None

@@ -605,9 +605,10 @@ def build_recording() -> tuple[Server, list[str]]:
 
     @server.tool
     async def impatient(context: Context) -> str:
-        """Ask for the roots with a timeout."""
+        """Ask for the roots with a timeout, and do something else then."""
         with either.move_on_after(5):
             return str(len(await context.roots()))
+        await either.sleep(60)
         return "no answer"
 
     return server, outcomes
@@ -640,7 +641,9 @@ async def test_input_request_unanswered_ends_with_handler_timeout(version: str) 
     async with play_client_of(server, version) as peer:
         call = await peer.request("tools/call", {"name": "impatient"})
         question = await peer.expect("roots/list")
+        start = either.current_time()
         await peer.expect("notifications/cancelled", {"requestId": question["id"]})
+        assert either.current_time() - start < 6  # not with the response
         assert (await peer.expect_result(call))["content"][0]["text"] == "no answer"
         # The wait has no timeout of its own: only the handler or the client ends it.
         call = await peer.request("tools/call", {"name": "ask"})
