@@ -858,8 +858,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         ("TSK-19",),
         "mcp_core/runtime/tasks/_notifier.py::TaskNotifier._send",
-        "if visible == seen: ...",
-        "if visible != seen: ...",
+        "if followed.seen == seen: ...",
+        "if followed.seen != seen: ...",
     ),
     Mutation(
         ("TSK-20",),

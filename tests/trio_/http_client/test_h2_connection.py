@@ -105,6 +105,15 @@ async def test_h2_client_aclose_sends_goaway() -> None:
         await play.client.aclose()  # it may be called again
 
 
+async def test_h2_client_aclose_that_is_cancelled_ends_requests_at_once() -> None:
+    async with playing() as play:
+        exchange, _ = await play.receive_request()
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await play.client.aclose()
+        assert str((await exchange.ends()).error) == LOST
+
+
 async def test_h2_client_secret_headers_are_never_indexed() -> None:
     async with playing() as play:
         sizes = []
