@@ -271,10 +271,8 @@ async def serve_conversation(
                 _SHUTDOWN_TIMEOUT if read_scope.cancelled_caught else _FLUSH_TIMEOUT
             ):
                 await link.flush()
-            link.conn.close()
-            link.pump()
         finally:
-            nursery.cancel_scope.cancel()
+            nursery.cancel_scope.cancel()  # the writer's end closes the connection
             if last_deadline is None:
                 await dispatch.end()
     return link.write_error

@@ -65,10 +65,10 @@ class TimedServer:
         finally:
             self.note("finally")
 
-    async def open(self, nursery: either.Nursery) -> Wire:
+    async def open(self, nursery: either.Nursery, **options: Any) -> Wire:
         """Serve with a grace of 5 seconds, and return the client's end after the handshake."""
         ours, theirs = either.memory_pair()
-        nursery.start_soon(self.serve, theirs)
+        nursery.start_soon(partial(self.serve, theirs, **options))
         wire = Wire(ours)
         await wire.shake_hands()
         return wire
@@ -143,6 +143,31 @@ async def test_server_shielded_handler_delays_only_the_end(
     await wire.stream.aclose()
     await either.sleep(31)
     assert watch.happened == {"finally": 30, "end": 30}
+
+
+@either.trio_only
+async def test_server_stop_fails_the_request_of_a_shielded_handler(
+    watch: TimedServer, nursery: either.Nursery
+) -> None:
+    """The client doesn't respond, and the handler ignores that it is cancelled."""
+
+    async def ask(context: Context) -> str:
+        """Ask for the roots."""
+        with trio.CancelScope(shield=True):
+            try:
+                await context.roots()
+            except Exception as exc:  # noqa: BLE001
+                watch.note(type(exc).__name__)
+        return "none"
+
+    watch.server.add_tool(ask)
+    stop = either.Event()
+    wire = await watch.open(nursery, stop=stop)
+    await wire.send(wire.calling(1, "ask", {}))
+    assert (await wire.receive())["method"] == "roots/list"
+    stop.set()
+    await either.sleep(30)
+    assert [*watch.happened] == ["ConnectionLost", "end"]
 
 
 @pytest.mark.parametrize("grace", [0.0, 0.5])
