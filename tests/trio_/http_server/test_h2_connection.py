@@ -635,6 +635,7 @@ async def test_h2_server_handler_may_take_longer_than_the_body_before_it(
 async def test_h2_server_unread_stream_that_is_reset_has_no_timeout_any_more(
     autojump_clock: MockClock,
 ) -> None:
+    """The connection, which another stream keeps open, would reject a stream that is gone."""
     site = FakeRouter()
     async with h2_serving(site) as served:
         wire = await served.meet()
