@@ -41,6 +41,16 @@ STEPS: st.SearchStrategy[list[Step]] = st.lists(
     max_size=5,
 )
 
+EACH_STEP: list[Step] = [
+    ("echo", 'a\r\n"\\\0\u2028\U0001f600'),
+    ("count", 3),
+    ("ask", ""),
+    ("ask", "é" * 200),
+    ("fail", "\x7f"),
+    ("read", ""),
+    ("ping", None),
+]
+
 
 def make_server() -> Server:
     server = Server("drawn")
@@ -91,15 +101,29 @@ async def play(client: AbstractClient, steps: list[Step]) -> None:
                 await client.call_tool(what, {"value": value}, progress=lambda *_: None)
 
 
-@pytest.mark.parametrize(
+stages = pytest.mark.parametrize(
     ("driver", "scheme"),
     [("trio", "memory"), ("asyncio", "memory"), ("trio", "http"), ("trio", "ws")],
 )
-@fewer_examples(10)
+
+
+@stages
+@pytest.mark.parametrize("version", [VERSIONS[0], VERSIONS[-1]])
+def test_trace_has_the_messages_that_crossed(driver: str, scheme: str, version: str) -> None:
+    check_recordings(driver, scheme, EACH_STEP, version)
+
+
+@pytest.mark.long
+@stages
+@fewer_examples(5)
 @given(steps=STEPS, version=st.sampled_from(VERSIONS))
-def test_trace_has_the_messages_that_crossed(
+def test_trace_of_any_steps_has_the_messages_that_crossed(
     driver: str, scheme: str, steps: list[Step], version: str
 ) -> None:
+    check_recordings(driver, scheme, steps, version)
+
+
+def check_recordings(driver: str, scheme: str, steps: list[Step], version: str) -> None:
     """The `trace=` callback tells what really crossed; the files of both ends must agree."""
     crossed: dict[Direction, list[bytes]] = {"sent": [], "received": []}
 

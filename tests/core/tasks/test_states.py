@@ -281,6 +281,7 @@ def test_updated_with_clock_set_back_does_not_fall() -> None:
 # -- Random walks ----------------------------------------------------------------------------------
 
 
+@fewer_examples(3)
 @given(st.lists(steps(), max_size=30))
 def test_walk_agrees_with_model(walk: Sequence[tuple[float, Any]]) -> None:
     """Any walk has the effects of the model, and keeps the specification's rules."""

@@ -12,6 +12,7 @@ from mcp_core.auth.server import _dpop_replay
 from mcp_core.auth.server._dpop_replay import ReplayCache, TooManyProofs
 from mcp_core.auth.server._grant import VerifierUnavailable
 from tests.core.auth.minting import NOW
+from tests.levels import fewer_examples
 
 PERIOD = 5
 
@@ -125,6 +126,7 @@ def test_replay_cache_full_of_this_moment_is_unavailable() -> None:
     assert use(cache, "one more", 0, NOW + PERIOD, NOW + PERIOD)
 
 
+@fewer_examples(2)
 @given(
     st.lists(
         st.tuples(

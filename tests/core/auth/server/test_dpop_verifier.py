@@ -32,6 +32,7 @@ from tests.core.auth.minting import (
     forge,
     proof,
 )
+from tests.levels import fewer_examples
 
 TOKEN = "canary-token"
 NONCE_KEY = b"n" * 32
@@ -154,12 +155,14 @@ def test_proof_invalid_is_rejected_with_reason(text: str, words: str) -> None:
     assert reason.isascii()
 
 
+@fewer_examples(2)
 @given(st.text() | st.from_regex(r"\A[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*\.[A-Za-z0-9_-]*\Z"))
 @example("\ud800")
 def test_proof_any_text_is_rejected(text: str) -> None:
     assert refusal(text)
 
 
+@fewer_examples(2)
 @given(
     st.dictionaries(st.sampled_from(["jti", "htm", "htu", "iat", "ath", "nonce"]),
         st.none() | st.text() | st.integers() | st.floats(

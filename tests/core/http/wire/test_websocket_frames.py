@@ -57,6 +57,7 @@ def test_websocket_frames_become_events(data: bytes, answers: list[Any]) -> None
         assert events_of([data[at : at + 1] for at in range(len(data))]) == answers
 
 
+@fewer_examples(2)
 @given(row=st.sampled_from(ROWS), cuts=st.lists(st.integers(0, 400), max_size=5))
 def test_websocket_frames_any_split_is_same(
     row: tuple[str, bytes, list[Any]], cuts: list[int]

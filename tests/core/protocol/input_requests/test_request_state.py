@@ -18,6 +18,7 @@ from mcp_core.protocol.input_requests._request_state import (
     KeyRing,
     StateBinding,
 )
+from tests.levels import fewer_examples
 
 OLD, NEW = b"o" * 32, b"n" * 32
 RING = KeyRing({"k": NEW})
@@ -40,6 +41,7 @@ def test_seal_open_returns_content() -> None:
     assert set(STATE) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")
 
 
+@fewer_examples(2)
 @given(
     st.dictionaries(
         st.text(st.characters(exclude_categories=["Cs"])), st.integers() | st.text("a\n")

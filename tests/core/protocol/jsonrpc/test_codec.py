@@ -653,11 +653,11 @@ JSON = st.recursive(
 IDS = st.integers(-MAX, MAX) | st.text(max_size=50)
 
 
-@fewer_examples(2)
+@fewer_examples(5)
 @given(
     IDS,
     st.text(max_size=60),
-    st.dictionaries(st.text(), JSON, max_size=3),
+    st.dictionaries(st.text(), JSON, max_size=2),
     st.booleans(),
     st.integers(0, 4),
 )

@@ -636,13 +636,21 @@ SCHEMAS: st.SearchStrategy[Any] = st.deferred(
 )
 
 
-@fewer_examples(5)
-@for_all(SCHEMAS, st.lists(JSON, max_size=5))
-@example({"type": "string"}, [1, "a"])
-@example({"items": {"minimum": 2}}, [[1], [3]])
-def test_untrusted_schema_error_is_also_found_by_trusted_one(
-    schema: Any, values: list[Any]
-) -> None:
+@fewer_examples(10)
+@for_all(st.tuples(SCHEMAS, st.lists(JSON, max_size=5)))
+@example(({"type": "string"}, [1, "a"]))
+@example(({"items": {"minimum": 2}}, [[1], [3]]))
+def test_untrusted_schema_error_is_also_found_by_trusted_one(drawn: Any) -> None:
+    check_errors_are_found(*drawn)
+
+
+@pytest.mark.long
+@for_all(st.tuples(SCHEMAS, st.lists(JSON, max_size=5)))
+def test_untrusted_schema_error_is_also_found_by_trusted_one_long(drawn: Any) -> None:
+    check_errors_are_found(*drawn)
+
+
+def check_errors_are_found(schema: Any, values: list[Any]) -> None:
     """`UntrustedSchema` has no false positives: `JsonSchema` finds each of its errors too."""
     try:
         thorough = JsonSchema(schema)

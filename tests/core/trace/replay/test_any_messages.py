@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,9 +15,11 @@ from tests.core.trace.judge.test_judge import MEMBERS, VALUES
 from tests.core.trace.replay.traces import HANDSHAKE, live_client, live_server, recorded
 from tests.levels import fewer_examples
 
-FEW = fewer_examples(6)  # drawing them takes most of the time
+FEW = fewer_examples(12)  # drawing them takes most of the time
 MESSAGES = MEMBERS | VALUES | st.lists(MEMBERS, max_size=3)
 TEXTS = st.lists(st.tuples(st.sampled_from(["client", "server"]), MESSAGES), max_size=10)
+LIVE = st.tuples(TEXTS, st.lists(MESSAGES, max_size=6), st.booleans())
+PAIRS = st.tuples(TEXTS, TEXTS, st.booleans())
 
 
 def trace_of(texts: list[Any], *, has_handshake: bool) -> RecordedTrace:
@@ -24,11 +27,19 @@ def trace_of(texts: list[Any], *, has_handshake: bool) -> RecordedTrace:
     return recorded([*(HANDSHAKE if has_handshake else []), *said], "message:taskId")
 
 
-@given(TEXTS, st.lists(MESSAGES, max_size=6), st.booleans())
+@given(LIVE)
 @FEW
-def test_server_takes_any_trace_and_any_message(
-    texts: list[Any], live: list[Any], has_handshake: bool
-) -> None:
+def test_server_takes_any_trace_and_any_message(drawn: Any) -> None:
+    check_server(*drawn)
+
+
+@pytest.mark.long
+@given(LIVE)
+def test_server_takes_any_trace_and_any_message_long(drawn: Any) -> None:
+    check_server(*drawn)
+
+
+def check_server(texts: list[Any], live: list[Any], has_handshake: bool) -> None:
     client = live_client(trace_of(texts, has_handshake=has_handshake), pace=0.5)
     for now, message in enumerate(live):
         client.session.receive(json.dumps(message).encode(), float(now), "stream")
@@ -36,11 +47,19 @@ def test_server_takes_any_trace_and_any_message(
         client.session.outputs_to_send()
 
 
-@given(TEXTS, st.lists(MESSAGES, max_size=6), st.booleans())
+@given(LIVE)
 @FEW
-def test_client_takes_any_trace_and_comes_to_its_end(
-    texts: list[Any], live: list[Any], has_handshake: bool
-) -> None:
+def test_client_takes_any_trace_and_comes_to_its_end(drawn: Any) -> None:
+    check_client(*drawn)
+
+
+@pytest.mark.long
+@given(LIVE)
+def test_client_takes_any_trace_and_comes_to_its_end_long(drawn: Any) -> None:
+    check_client(*drawn)
+
+
+def check_client(texts: list[Any], live: list[Any], has_handshake: bool) -> None:
     """Any JSON was recorded and any is received; after 50 deadlines at most, it is over."""
     trace = trace_of(texts, has_handshake=has_handshake)
     if not trace.sessions:
@@ -58,9 +77,19 @@ def test_client_takes_any_trace_and_comes_to_its_end(
     assert server.client.is_over
 
 
-@given(TEXTS, TEXTS, st.booleans())
+@given(PAIRS)
 @FEW
-def test_comparison_takes_any_traces(old: list[Any], new: list[Any], has_handshake: bool) -> None:
+def test_comparison_takes_any_traces(drawn: Any) -> None:
+    check_comparison(*drawn)
+
+
+@pytest.mark.long
+@given(PAIRS)
+def test_comparison_takes_any_traces_long(drawn: Any) -> None:
+    check_comparison(*drawn)
+
+
+def check_comparison(old: list[Any], new: list[Any], has_handshake: bool) -> None:
     first, second = (trace_of(each, has_handshake=has_handshake) for each in (old, new))
     diff_traces(first, second, with_meta=True)
     found = diff_traces(first, first)
