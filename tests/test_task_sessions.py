@@ -12,6 +12,7 @@ from mcp_core.http import HttpLimits
 from mcp_core.tasks import TaskStoreError
 from tests.asyncio_shim.conftest import _asyncio_has_nothing_to_complain_of  # noqa: F401
 from tests.harness.world.waiting import patience
+from tests.levels import long
 from tests.task_play.served_lab import (
     DRIVERS,
     STORES,
@@ -44,13 +45,13 @@ async def until_stored(stage: ServedLab, count: int) -> None:
             await anyio.sleep(0.001)
 
 
-@pytest.mark.parametrize("count", [1, 7])
+@pytest.mark.parametrize("count", [1, 3, long(7)])
 @pytest.mark.requirement("TSK-24")
 def test_deleted_session_removes_its_tasks_and_no_others(
     play: Play, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those that run and those that have ended, also on several pages."""
-    monkeypatch.setattr("mcp_core.runtime.tasks._service._REMOVED_AT_ONCE", 3)
+    monkeypatch.setattr("mcp_core.runtime.tasks._service._REMOVED_AT_ONCE", 2)
 
     async def scene(stage: ServedLab) -> None:
         first, second = await stage.connect(D), await stage.connect(D)

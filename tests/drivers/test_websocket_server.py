@@ -55,10 +55,19 @@ async def connected(neutral: Neutral, **options: Any) -> AsyncIterator[Call]:
 
 
 async def answer_to(call: Call, id: int) -> Any:
-    """Wait for the response, and return it."""
-    await call.until(lambda: any(each.get("id") == id for each in frames_of(call)))
-    [found] = [each for each in frames_of(call) if each.get("id") == id]
-    return found
+    """Wait for the response, and return it. A frame is read once."""
+    read = 0
+    found: list[Any] = []
+
+    def has_come() -> bool:
+        nonlocal read
+        found.extend(each for each in frames_of(call, read) if each.get("id") == id)
+        read = len(call.sent)
+        return bool(found)
+
+    await call.until(has_come)
+    [answer] = found
+    return answer
 
 
 async def is_alive(call: Call, id: int = 99) -> bool:

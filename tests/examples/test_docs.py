@@ -5,6 +5,7 @@ exist.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HOWTO = "docs/howto/"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _modules_are_imported() -> None:
+    """Import once for all pages what their code imports; a framework takes half a second."""
+    for page in WITH_CODE:
+        names = re.findall(r"(?m)^(?:from|import) ([\w.]+)", "\n".join(code(page, "python")))
+        for name in {*names} - {path.stem for path in EXAMPLES.glob("*.py")}:
+            importlib.import_module(name)
+    importlib.import_module("mcp_core.trace.judge")  # `connect_judged` does it on first use
 
 
 @pytest.fixture(autouse=True)

@@ -100,6 +100,12 @@ def offered() -> Offers:
     return offers
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _is_probed() -> None:
+    """Ask the right server once for all tests."""
+    offered()
+
+
 def classics(kind: str, revision: str, *tools: str) -> list[Case]:
     """Return a kind's classic cases for the right server, with calls of some tools only."""
     facts = TargetFacts(CaseChoices(offered(), tools, http=True))

@@ -649,7 +649,7 @@ def test_half_migrated_file_is_migrated_on(path: Path) -> None:
 def test_file_shrinks_when_tasks_expire(path: Path) -> None:
     """The space goes back in small transactions, so that other writes get their turn."""
     result = b'{"a":"%b"}' % (b"x" * 250_000)
-    count = 20
+    count = 14
 
     async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
         for number in range(count):
@@ -665,7 +665,7 @@ def test_file_shrinks_when_tasks_expire(path: Path) -> None:
         assert await store.create(new_record(), **MANY) is None
 
     with_store(path, main)
-    assert path.stat().st_size < 5_000_000 / 4
+    assert path.stat().st_size < count * len(result) / 4
 
 
 def test_small_file_is_not_vacuumed(path: Path) -> None:
@@ -1251,7 +1251,7 @@ def test_second_watch_takes_no_change_from_the_first(path: Path) -> None:
 
 
 def test_watch_that_is_never_idle_sees_other_connections_too(path: Path) -> None:
-    """Own changes come without a pause here, and must not postpone the look at the others'."""
+    """An own change is always there at once, and must not postpone the look at the others'."""
 
     async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
         other = SqliteTaskStore(path)
@@ -1261,6 +1261,7 @@ def test_watch_that_is_never_idle_sees_other_connections_too(path: Path) -> None
             await other.create(theirs, **MANY)
             with trio.fail_after(PATIENCE):
                 while True:
+                    await trio.sleep(0.01)  # or it takes a core until the next look
                     after = transition(record, SetMessage(str(record.serial)), NOW, LIMITS)
                     assert await store.change(record.key, record.serial, after)
                     record = after

@@ -411,9 +411,14 @@ def text_frame(message: Any) -> dict[str, Any]:
     return {"type": "websocket.receive", "text": json.dumps(message)}
 
 
-def frames_of(call: Call) -> list[Any]:
-    """Return what the application has sent on a WebSocket, with the texts decoded."""
-    return [json.loads(each["text"]) if "text" in each else each for each in call.sent]
+def frames_of(call: Call, start: int = 0) -> list[Any]:
+    """Return what the application has sent on a WebSocket, with the texts decoded.
+
+    Args:
+        call: the call that opened it.
+        start: how many frames to leave out.
+    """
+    return [json.loads(each["text"]) if "text" in each else each for each in call.sent[start:]]
 
 
 def text_of(call: Call) -> str:

@@ -69,19 +69,19 @@ async def test_turn_that_is_cut_has_what_was_answered(pace: Pace, autojump_clock
             turns.append(await load.turn(Mix([ECHO]), pace, 60.0))
 
         nursery.start_soon(play)
-        await trio.sleep(0.105)
+        await trio.sleep(0.055)
         server.handle = never_answer
         await trio.sleep(0.2)
         assert load.cut()
         await trio.testing.wait_all_tasks_blocked()
         [turn] = turns
         assert turn.is_cut
-        assert turn.sent == turn.answered > 20
-        assert turn.seconds == pytest.approx(0.305, rel=0.02)
-        assert turn.unfinished == (4 if pace.rate is None else pytest.approx(61 - turn.sent, abs=2))
+        assert turn.sent == turn.answered > 10
+        assert turn.seconds == pytest.approx(0.255, rel=0.02)
+        assert turn.unfinished == (4 if pace.rate is None else pytest.approx(51 - turn.sent, abs=2))
         server.handle = answer
         assert not load.cut()
-        assert (await load.turn(Mix([ECHO]), ONE, 0.1)).answered >= 9
+        assert (await load.turn(Mix([ECHO]), ONE, 0.05)).answered >= 4
 
 
 @pytest.mark.parametrize("even", [True, False])
@@ -113,7 +113,7 @@ async def test_open_loop_overload_beyond_timeout_counts_timeouts(autojump_clock:
 
 
 class Stalling:
-    """Serves one call at a time in 10 ms, and stalls for 100 ms each second."""
+    """Serves one call at a time in 20 ms, and stalls for 100 ms each second."""
 
     def __init__(self) -> None:
         self.lock = trio.Lock()
@@ -122,19 +122,19 @@ class Stalling:
         async with self.lock:
             if trio.current_time() % 1.0 < 0.1:
                 await trio.sleep(0.1 - trio.current_time() % 1.0)
-            await trio.sleep(0.01)
+            await trio.sleep(0.02)
         await request.respond(result(request.message))
 
 
-async def test_stalls_are_in_p99_of_open_loop_and_not_of_closed_loop(autojump_clock: Any) -> None:
+async def test_stalls_are_in_p96_of_open_loop_and_not_of_closed_loop(autojump_clock: Any) -> None:
     """A closed loop makes no calls while the target stalls, so it hides the stall."""
     work = Mix([ECHO])
     async with http_load(Stalling()) as (load, _):
         closed = await load.turn(work, ONE, 1.0)
-        opened = await load.turn(work, Pace(25, 16, even=True), 2.0)
-    assert closed.histogram.percentile(98) < 0.011
-    assert opened.histogram.percentile(99) > 0.08
-    assert opened.histogram.percentile(50) < 0.011
+        opened = await load.turn(work, Pace(25, 16, even=True), 1.0)
+    assert closed.histogram.percentile(96) < 0.021
+    assert opened.histogram.percentile(96) > 0.08
+    assert opened.histogram.percentile(50) < 0.021
 
 
 async def test_work_that_reads_answers_gets_the_decoded_response(autojump_clock: Any) -> None:
@@ -492,8 +492,8 @@ async def test_further_sessions_that_fail_are_tried_in_small_numbers(autojump_cl
         await trio.testing.wait_all_tasks_blocked()
         assert stand_in.open_connections == 1
         stand_in.handle, stand_in.handles_all = answer, False
-        assert (await load.turn(Mix([PING]), Pace(None, 2), 0.1)).answered > 10
-        assert (await load.turn(Mix([PING]), ONE, 0.1)).answered > 5
+        assert (await load.turn(Mix([PING]), Pace(None, 2), 0.03)).answered > 3
+        assert (await load.turn(Mix([PING]), ONE, 0.03)).answered > 1
         assert stand_in.open_connections == 2
 
 
@@ -793,7 +793,7 @@ async def test_error_that_only_decoding_shows_is_found_by_samples(
     autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both have one length. Once a sample is an error, all responses of it are decoded."""
-    monkeypatch.setattr(_tally, "_SAMPLED", 10)
+    monkeypatch.setattr(_tally, "_SAMPLED", 6)
     number = 0
 
     async def handle(request: HttpRequest) -> None:
@@ -804,8 +804,8 @@ async def test_error_that_only_decoding_shows_is_found_by_samples(
         await request.respond(result(request.message, value))
 
     async with http_load(handle) as (load, _):
-        first = await load.turn(Mix([ECHO]), ONE, 1.0)
-        second = await load.turn(Mix([ECHO]), ONE, 1.0)
+        first = await load.turn(Mix([ECHO]), ONE, 0.6)
+        second = await load.turn(Mix([ECHO]), ONE, 0.4)
     assert first.errors["mistaken"] >= 1
     assert first.sent == first.answered + first.failed
     assert (second.answered, second.errors["mistaken"]) == (second.sent / 2, second.sent / 2)

@@ -213,7 +213,7 @@ async def campaign_of(
 
 @pytest.mark.parametrize(
     ("start_seconds", "is_slow", "played"),
-    [(0.9, False, 7), (9, False, 5), (3.9, True, 7), (12, True, 5)],
+    [(0.25, False, 7), (1.3, False, 5), (1.15, True, 7), (1.9, True, 5)],
 )
 async def test_client_that_starts_slowly_is_lost_unless_the_machine_is_slow(
     start_seconds: float,
@@ -223,10 +223,12 @@ async def test_client_that_starts_slowly_is_lost_unless_the_machine_is_slow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A run ends after five cases without a request. A start isn't a part of a case's time."""
-    monkeypatch.setattr("mcp_trio.oracle.fuzz.client._client_play.OPEN_TIMEOUT", 1.0)
-    monkeypatch.setattr("mcp_trio.oracle.fuzz.client._client_play.MAX_SECONDS", 1.0)
+    monkeypatch.setattr("mcp_trio.oracle.fuzz.client._client_play.OPEN_TIMEOUT", 0.3)
+    monkeypatch.setattr("mcp_trio.oracle.fuzz.client._client_play.MAX_SECONDS", 0.3)
+    monkeypatch.setattr("mcp_trio.oracle.fuzz.client._client_play.MIN_EXIT_TIMEOUT", 0.3)
     client = MemoryClient(INITIALIZE, INITIALIZED, LIST, start_seconds=start_seconds)
-    campaign = await campaign_of(client, cases=7, echo=MachineEcho(is_slow=is_slow))
+    echo = MachineEcho(is_slow=is_slow)
+    campaign = await campaign_of(client, cases=7, echo=echo, response_timeout=0.1)
     lost = "the target failed 5 times in a row to begin a conversation"
     assert (campaign.cases, campaign.is_lost) == (played, played == 5)
     assert campaign.notes == ([lost] if campaign.is_lost else [])
@@ -252,7 +254,12 @@ async def test_client_without_fault_has_no_finding(autojump_clock: MockClock) ->
     assert (campaign.findings, campaign.notes) == ([], [])
 
 
-async def test_hang_is_a_finding_once(autojump_clock: MockClock) -> None:
-    campaign = await campaign_of(MemoryClient(INITIALIZE, INITIALIZED, stays=True))
+async def test_hang_is_a_finding_once(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It looks whether the client has ended a hundred times a second.
+    monkeypatch.setattr("mcp_trio.oracle.fuzz.client._client_play.MIN_EXIT_TIMEOUT", 0.5)
+    client = MemoryClient(INITIALIZE, INITIALIZED, stays=True)
+    campaign = await campaign_of(client, response_timeout=0.2)
     assert [each.fault.row for each in campaign.findings] == ["hang"]
     assert not campaign._judges_hangs

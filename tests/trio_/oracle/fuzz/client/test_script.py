@@ -114,7 +114,8 @@ def test_each_answer_has_acts_for_all_numbers(how: str, revision: str) -> None:
 @pytest.mark.parametrize("what", PUSHES)
 @pytest.mark.parametrize("revision", [STATEFUL[0], NEWEST])
 def test_each_push_comes_before_the_answer(what: str, revision: str) -> None:
-    for number in range(30):
+    # Two of the seven log messages have megabytes.
+    for number in range(8 if what == "log" else 30):
         played = server(revision, ("push", what, 1, number))
         played.receive(opening(revision))
         reaction = played.receive(request(2, "tools/list", revision))

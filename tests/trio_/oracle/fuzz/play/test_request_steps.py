@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mcp_trio.oracle.fuzz.play import _request_steps
 from mcp_trio.oracle.fuzz.play._player import play_case
 from mcp_trio.oracle.fuzz.play._request_steps import MAX_BURST
 from mcp_trio.oracle.fuzz.play._stress_budget import MAX_CONNECTIONS
@@ -47,8 +48,13 @@ async def test_step_without_params_sends_none(
     assert all(("params" in each) is (params is not None) for each in sent)
 
 
-async def test_burst_has_different_ids_and_a_limit(autojump_clock: Any) -> None:
+async def test_burst_has_different_ids_and_a_limit(
+    autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A case from a file may name any number. Over HTTP each request has a connection."""
+    assert (MAX_BURST, MAX_CONNECTIONS) == (500, 200)
+    monkeypatch.setattr(_request_steps, "MAX_BURST", 100)
+    monkeypatch.setattr(_request_steps, "MAX_CONNECTIONS", 40)
     received: list[Any] = []
 
     def respond(message: Any, start: int) -> Any:
@@ -58,7 +64,7 @@ async def test_burst_has_different_ids_and_a_limit(autojump_clock: Any) -> None:
     case = [OPEN, ("burst", 10**9, "x/y", {})]
     await play_case(MemoryTarget(respond), case)
     ids = [each["id"] for each in received if each.get("method") == "x/y"]
-    assert len(ids) == len(set(map(repr, ids))) == MAX_BURST
+    assert len(ids) == len(set(map(repr, ids))) == 100
     assert {type(each) for each in ids} == {int, str}
     _, received = await played_over_http(response_to, case)
-    assert sum(each.get("method") == "x/y" for each in received) == MAX_CONNECTIONS
+    assert sum(each.get("method") == "x/y" for each in received) == 40
