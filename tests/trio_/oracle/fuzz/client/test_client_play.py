@@ -135,7 +135,7 @@ class PlayedSession:
         self.notes.append(text)
 
 
-class MachineEcho(Echo):
+class SlowMachineEcho(Echo):
     """The echo of a machine that is slow."""
 
     async def is_slow(self) -> bool:
@@ -214,7 +214,7 @@ async def test_slow_machine_has_more_time_and_silence_there_is_no_fault(
     rows = [PING, UNANSWERED, "RPC-4"]
     faults = [TargetFault(kind="row", row=row, method="ping") for row in rows]
     session = PlayedSession(begins=inf, faults=faults)
-    found, outcome = await played(session, echo=MachineEcho())
+    found, outcome = await played(session, echo=SlowMachineEcho())
     assert found == pytest.approx(4 * 30.0 + 5.0, abs=0.1)
     assert [each.row for each in outcome.faults] == ["RPC-4"]
 
