@@ -180,7 +180,7 @@ class LoopRuntime(Runtime):
         call = _ThreadCall(function)
         try:
             running = self._loop.run_in_executor(None, copy_context().run, call.run)
-        except RuntimeError:  # the loop is being shut down
+        except BaseException:  # the loop is being shut down
             limiter.release()
             raise
         running.add_done_callback(lambda _: limiter.release())

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +21,7 @@ from mcp_asyncio_shim._driver import (
     in_new_context,
     move_on_after,
 )
-from mcp_asyncio_shim._runtime import LoopRuntime
+from mcp_asyncio_shim._runtime import LoopRuntime, _ThreadCall
 from mcp_asyncio_shim._tasks import AsyncioTaskRuntime, open_server
 from mcp_core.registry import Server
 from mcp_core.runtime import Job
@@ -267,6 +271,67 @@ def test_runtime_knows_its_loop_and_threads() -> None:
 
     runtime = run(main())
     runtime.call_soon(lambda: None)  # the loop is closed: nothing happens
+
+
+def test_runtime_without_threads_frees_its_place_for_each_call() -> None:
+    """At its end a loop starts no threads any more. A handler must not wait for ever then."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        await loop.shutdown_default_executor()
+        runtime = LoopRuntime(loop)
+        for _ in range(100):
+            with pytest.raises(RuntimeError, match="shutdown has been called"):
+                await runtime.in_thread(lambda: None)
+
+    run(main())
+
+
+def test_call_that_is_cancelled_before_it_has_a_thread_is_not_made() -> None:
+    """The executor keeps it in its queue, without what it refers to."""
+    entered, go_on = threading.Event(), threading.Event()
+    made: list[bool] = []
+
+    def block() -> None:
+        entered.set()
+        go_on.wait(PATIENCE)
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        runtime = LoopRuntime(loop)
+        blocking = asyncio.create_task(runtime.in_thread(block))
+        waiting = asyncio.create_task(runtime.in_thread(lambda: made.append(True)))
+        await asyncio.sleep(0)
+        assert entered.wait(PATIENCE)
+        waiting.cancel()
+        await asyncio.wait({waiting})
+        assert waiting.cancelled()
+        go_on.set()
+        await blocking
+        await runtime.in_thread(lambda: None)  # behind it in the queue
+
+    run(main())
+    assert made == []
+
+
+def test_exception_of_a_thread_is_freed_with_its_call() -> None:
+    """Without the garbage collector: it may refer to large arguments."""
+
+    def fail() -> None:
+        raise KeyError("ours")
+
+    call = _ThreadCall(fail)
+    call.run()
+    freed = weakref.ref(call)
+    gc.disable()
+    try:
+        with suppress(KeyError):
+            call.result()
+        del call
+        assert freed() is None
+    finally:
+        gc.enable()
 
 
 def test_runtime_logs_failures_with_the_cure_for_code_that_awaits_trio(

@@ -6,6 +6,8 @@ import asyncio
 import os
 import signal
 import sys
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,6 +19,7 @@ from mcp_core.runtime.host import HostLimits
 from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
 # A server of 2025-11-25 that says its process id.
@@ -167,6 +170,50 @@ def test_entry_is_connected_to_with_its_options_and_the_host_s(
         assert given["record"].path == tmp_path / "a.mcp.jsonl"
         assert ("host-secret-1" in given["record"].secrets) is hides
         assert ("our-secret-2" in given["record"].secrets) is (hides and inherit_env)
+
+
+def test_entry_on_windows_has_the_home_directory_of_windows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An entry whose host has no options inherits nothing and isn't recorded."""
+    calls: list[Any] = []
+    monkeypatch.setattr(_host, "connect", lambda target, **found: calls.append(found))
+    host = Host({"a": {"command": "tea", "cwd": "~/tea"}})
+    environ = {"USERPROFILE": "/of/windows", "HOME": "/of/posix"}
+    for name in ("nt", "posix"):
+        monkeypatch.setattr(_host, "os", SimpleNamespace(name=name, environ=environ))
+        host._given[0].connect({}, {}, None)
+    assert [each["cwd"] for each in calls] == ["/of/windows/tea", "/of/posix/tea"]
+    assert (calls[0]["inherit_env"], calls[0]["record"]) == (False, None)
+
+
+def test_host_that_cannot_be_opened_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The servers that have begun end with it."""
+    ended: list[bool] = []
+
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            ended.append(True)
+
+    opening = Host._open
+
+    async def fail(host: Host, *args: Any) -> None:
+        await opening(host, *args)
+        raise KeyError("ours")
+
+    monkeypatch.setattr(Host, "_open", fail)
+
+    async def main() -> None:
+        with pytest.raises(KeyError, match="ours"):
+            async with Host({"a": Server("a", lifespan=lifespan)}):
+                raise AssertionError
+        assert ended == [True]
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(main())
 
 
 @pytest.mark.process

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from mcp_asyncio_shim._link import Link
-from mcp_core import Connection, ConnectionClosed, Role
+from mcp_core import Connection, ConnectionClosed, MessageRejected, Role
 from tests.harness.asyncio_memory import asyncio_memory_pair
-from tests.harness.jsonrpc import E, client_config, line, result
+from tests.harness.jsonrpc import E, client_config, line, result, server_config
 from tests.harness.world import virtual_time
 from tests.harness.world.loop import run
 
@@ -84,6 +84,51 @@ def test_link_closed_before_its_tasks_have_begun_reports_the_end() -> None:
         link.pump()
         await link.aclose()
         assert [type(event) for event in events] == [ConnectionClosed]
+
+    virtual_time.run(main())
+
+
+def test_link_keeps_an_error_of_its_own_for_the_log() -> None:
+    """asyncio logs an exception that is left in a task. A broken stream leaves none."""
+
+    def fail(event: object) -> None:
+        if isinstance(event, MessageRejected):
+            raise error
+
+    error = KeyError("ours")
+
+    async def main() -> None:
+        ours, theirs = asyncio_memory_pair()
+        link = Link((ours.reader, ours.writer), Connection(Role.SERVER, server_config()), fail)
+        await theirs.send_all(b"no JSON\n")
+        await asyncio.wait({link.reading})
+        assert link.reading.exception() is error
+        await link.aclose()
+
+    virtual_time.run(main())
+
+
+@pytest.mark.parametrize(
+    ("error", "is_reported"), [(None, False), (KeyError("ours"), False), (OSError(5, "x"), True)]
+)
+def test_link_whose_writer_does_not_close_is_left(
+    error: Exception | None, is_reported: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that writes may hang. Only an error of the system is one of writing."""
+
+    async def wait_closed() -> None:
+        if error is not None:
+            raise error
+        await asyncio.sleep(1000)
+
+    async def main() -> None:
+        ours, _ = asyncio_memory_pair()
+        monkeypatch.setattr(ours.writer, "wait_closed", wait_closed)
+        conn = Connection(Role.CLIENT, client_config())
+        link = Link((ours.reader, ours.writer), conn, lambda event: None)
+        await link.aclose(3)
+        assert link.loop.time() == (4 if error is None else 0)
+        assert link.write_error is (error if is_reported else None)
 
     virtual_time.run(main())
 

@@ -67,7 +67,9 @@ async def test_call_that_is_cancelled_before_it_has_a_thread_does_not_run() -> N
     try:
         async with served(blocking.server, D) as wire:
             for id in range(1, MOST + 1):
+                assert not all_threads_are_taken()
                 await wire.send(wire.calling(id, "block", {"text": str(id)}))
+                await wire.ping()
             while not all_threads_are_taken():
                 await wire.ping()
             for id in range(MOST + 1, MOST + 11):

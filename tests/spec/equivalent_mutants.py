@@ -129,6 +129,30 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "the argument is for frameworks that pass it, and is not used",
     ),
     Equivalent(
+        "mcp_asyncio_shim/_runtime.py::AsyncioRuntime.drain",
+        "await asyncio.sleep(0)",
+        "await asyncio.sleep(-1)",
+        "asyncio sleeps for one step of the loop if the time is 0 or less",
+    ),
+    Equivalent(
+        "mcp_asyncio_shim/_tasks.py::AsyncioTaskRuntime.checkpoint",
+        "await asyncio.sleep(0)",
+        "await asyncio.sleep(-1)",
+        "as above: one step of the loop",
+    ),
+    Equivalent(
+        "mcp_asyncio_shim/_client.py::_Call.wait",
+        "await (asyncio.sleep(0) if self.done else self._awake.wait())",
+        "await (asyncio.sleep(-1) if self.done else self._awake.wait())",
+        "as above: one step of the loop",
+    ),
+    Equivalent(
+        "mcp_asyncio_shim/_link.py::Link.aclose",
+        "error = closed.result()[0] if closed.done() else None",
+        "error = closed.result()[-1] if closed.done() else None",
+        "one awaitable has one result",
+    ),
+    Equivalent(
         "mcp_asyncio_shim/_runtime.py::open_recorder",
         "threads = ThreadPoolExecutor(1, 'mcp-recorder')",
         "threads = ThreadPoolExecutor(2, 'mcp-recorder')",
