@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 import trio
+import trio.testing
 
 import mcp_asyncio_shim
 from mcp_core import LATEST, Limits, McpTrioError
@@ -302,3 +303,14 @@ async def test_hostile_server_ends_after_its_time(
 def test_unknown_attack_names_the_known_ones(use: Any) -> None:
     with pytest.raises(ValueError, match="'nothing'; there are "):
         use("nothing")
+
+
+async def test_second_response_leaves_the_connection_open() -> None:
+    """Else its end would say that the further ones belong to no request."""
+    ours, theirs = trio.testing.memory_stream_pair()
+    stream: Any = theirs
+    request = AttackedRequest(stream, _server.HostileServer("http://x"), b"", {"id": 1})
+    assert await _server_attacks._second_response(request)
+    await theirs.aclose()
+    received = b"".join([bytes(data) async for data in ours])
+    assert (received.count(b'"id":1,'), received.count(b"forged")) == (2, 10)
