@@ -256,7 +256,7 @@ class _StdioPreparation:
             server,
             args=(),
             env={name: text for name, text in server.env.items() if _is_path(name)},
-            forwarded=tuple(name for name in server.forwarded if _is_path(name)),
+            forwarded=(),  # PATH is passed in any case
         )
         problems = [
             ConfigProblem(
