@@ -470,3 +470,9 @@ def test_long_enum_in_another_order_takes_few_steps_or_is_unclear(values: list[A
     assert compare_schemas({"enum": values}, {"enum": values[::-1]}, Direction(True))[0] == []
     work = len(values) if isinstance(values[0], str) else len(values) ** 2
     assert 50_000 - left >= work // 16
+
+
+def test_equal_schemas_have_no_findings_and_cost_no_steps() -> None:
+    """Also those that can't be compared with others."""
+    for schema in ({"$ref": "https://example.com/schema"}, {"$schema": "unknown:"}, obj("a", a=S)):
+        assert compare_schemas(schema, dict(schema), Direction(is_input=True), steps=7) == ([], 7)

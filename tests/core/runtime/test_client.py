@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import types
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -992,3 +993,11 @@ def test_new_session_forgets_output_schemas() -> None:
         client, client.call_tool("weather"), {"content": [], "structuredContent": {"other": 1}}
     )
     assert other.structured_content == {"other": 1}
+
+
+@pytest.mark.parametrize("name", ["call_tool", "start_tool"])
+def test_method_shows_the_options_of_calls(name: str) -> None:
+    """`help` and editors show them, rather than `**options`."""
+    parameters = inspect.signature(getattr(AbstractClient, name)).parameters
+    assert {*CallOptions.__annotations__} <= {*parameters}
+    assert "options" not in parameters

@@ -412,3 +412,11 @@ def test_goaway_is_decoded_by_h2() -> None:
             code,
             reason,
         )
+
+
+def test_goaway_whose_payload_comes_later_is_not_passed() -> None:
+    watch = FrameWatch(is_server=True)
+    message = goaway(7, 0, "bye")
+    assert watch.receive(HELLO + message[:9], 0.0) == HELLO
+    assert watch.receive(message[9:], 0.0) == b""
+    assert watch.goaway == GoAway(7, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -121,3 +122,9 @@ def test_pump_write_blocked_above_high_water() -> None:
     assert repr(pumped.pump).endswith(", write blocked>")
     pumped.conn.data_to_send()
     assert not pumped.pump.write_blocked
+
+
+@pytest.mark.parametrize(("queued", "is_blocked"), [(65_536, False), (65_537, True)])
+def test_pump_is_write_blocked_above_64_kib(queued: int, is_blocked: bool) -> None:
+    source: Any = SimpleNamespace(queued=lambda: queued)
+    assert Pump(source, lambda event: None).write_blocked is is_blocked
