@@ -11,6 +11,7 @@ import gc
 import os
 import shutil
 import signal
+import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -234,16 +235,22 @@ def pytest_collection() -> None:
     gc.set_threshold(20_000, 3, 130)
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Let hypothesis read its tables, and take the tests and their modules out of garbage
-    collection.
-    """
-    if not session.config.option.collectonly and any(
-        item.get_closest_marker("hypothesis") for item in session.items
-    ):
-        _fill_tables()
+def pytest_collection_finish() -> None:
+    """Take the tests and their modules out of garbage collection."""
     gc.collect()
     gc.freeze()
+
+
+_FILLED = pytest.StashKey[int]()  # how many modules there were when `_fill_tables` was called
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> None:
+    """Let hypothesis read its tables before a property; again after many imports."""
+    filled = item.config.stash.get(_FILLED, 0)
+    if item.get_closest_marker("hypothesis") and len(sys.modules) > filled + 10:
+        _fill_tables()
+        item.config.stash[_FILLED] = len(sys.modules)
 
 
 @settings(max_examples=3, database=None)
