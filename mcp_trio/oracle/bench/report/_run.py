@@ -159,7 +159,7 @@ class BenchRow:
     def is_client_bound(self) -> bool:
         """True if the load itself was busy nearly all the time, so the target may be faster."""
         total = self.total
-        return total.load_cpu > _CLIENT_BOUND * total.seconds * self.processes
+        return total.load_cpu > _CLIENT_BOUND * total.seconds * self.processes > 0
 
     @property
     def failed_all(self) -> bool:
