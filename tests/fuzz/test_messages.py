@@ -22,7 +22,7 @@ from mcp_trio.oracle.strategies._values import encoded
 def test_fuzz_messages_of_each_revision_are_valid(version: str, role: Role) -> None:
     rows = DIALECTS[version].receives[role]
 
-    @settings(max_examples=20, database=None, derandomize=True)
+    @settings(max_examples=15, database=None, derandomize=True)
     @given(messages(version, role))
     def holds(message: dict[str, Any]) -> None:
         assert classify(encoded(message)).kind in ("request", "notification", "response")

@@ -202,7 +202,7 @@ def test_canonical_json_is_the_same_by_both_ways(value: Any) -> None:
     assert canonical_json(value) == written(value)
 
 
-@fewer_examples(5)
+@fewer_examples(8)
 @given(json_values)
 def test_canonical_json_of_itself_is_the_same(value: Any) -> None:
     once = canonical_json(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -345,7 +344,6 @@ def test_reference_on_same_connection_is_the_task_itself(play_with: Any, version
         assert await client.task(reference) is task
         assert "1 tasks" in repr(client._task_poller())
         del task
-        gc.collect()
         assert "0 tasks" in repr(client._task_poller())
         assert (await client.task(reference)).status == "working"
 

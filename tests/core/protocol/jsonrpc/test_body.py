@@ -213,7 +213,8 @@ ROW = b'{"id":12345,"name":"Some name or other","price":1.5,"tags":["a","b"]},'
 HONEST: dict[str, Any] = {
     "a million numbers": (b"[" + items(b"123,", 4_000_000) + b"]", Limits()),
     "a million strings": (b"[" + items(b'"1234567",', 10_000_000) + b"]", CLIENT_LIMITS),
-    "base64": (b'"' + b"QUJD" * (30 * MIB // 4) + b'"', CLIENT_LIMITS),
+    "base64": (b'"' + b"QUJD" * (15 * MIB // 4) + b'"', CLIENT_LIMITS),
+    "much base64": long(b'"' + b"QUJD" * (30 * MIB // 4) + b'"', CLIENT_LIMITS),
     "records": (b"[" + items(ROW, 4 * MIB - 200) + b"]", Limits()),
     "many records": long(b"[" + items(ROW, 28 * MIB) + b"]", CLIENT_LIMITS),
     "records as text": (json.encode(items(ROW, 3 * MIB).decode()), Limits()),
