@@ -177,7 +177,8 @@ def test_definition_that_cannot_be_compared_is_a_problem_of_its_list() -> None:
         schema = {"properties": {"x": schema}}
     catalog.set_list("tools", [READ, replace(FIND, input_schema=schema)])
     assert catalog.problems["tools"].startswith("a definition cannot be compared: ")
-    assert catalog.problems["tools"].endswith(": it is nested too deeply")
+    # Either it can't be encoded or it can't be read again: that depends on Python.
+    assert catalog.problems["tools"].endswith(" is nested too deeply")
     assert list(catalog.tools) == [READ]
     assert catalog.state("tool", "find") == "absent"
     assert catalog.approved_tools() == [READ]
