@@ -28,7 +28,7 @@ SIZES = st.sampled_from([None, None, None, 0, 100, 4_096])
 
 
 @fewer_examples(10)
-@given(st.lists(st.tuples(HEADS, SIZES), max_size=8))
+@given(st.lists(st.tuples(HEADS, SIZES), max_size=4))
 def test_hpack_cached_blocks_decode_like_hpack(heads: list[tuple[Fields, int | None]]) -> None:
     check_cached_blocks(heads)
 

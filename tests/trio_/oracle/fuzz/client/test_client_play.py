@@ -209,13 +209,14 @@ async def test_hang_is_certain_if_the_client_can_see_the_end(
 
 
 async def test_slow_machine_has_more_time_and_silence_there_is_no_fault(
-    autojump_clock: MockClock,
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("mcp_trio.oracle.fuzz.client._client_play.OPEN_TIMEOUT", 3.0)
     rows = [PING, UNANSWERED, "RPC-4"]
     faults = [TargetFault(kind="row", row=row, method="ping") for row in rows]
     session = PlayedSession(begins=inf, faults=faults)
     found, outcome = await played(session, echo=SlowMachineEcho())
-    assert found == pytest.approx(4 * 30.0 + 5.0, abs=0.1)
+    assert found == pytest.approx(4 * 3.0 + 5.0, abs=0.1)
     assert [each.row for each in outcome.faults] == ["RPC-4"]
 
 
