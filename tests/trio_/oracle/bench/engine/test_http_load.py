@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import trio
@@ -1067,9 +1068,9 @@ async def test_socket_is_read_directly_except_on_windows(
         async def connect(_: Connector) -> trio.SocketStream:
             return ours
 
-        monkeypatch.setattr(Connector, "connect_stream", connect)
         monkeypatch.setattr(_http_load, "sys", SimpleNamespace(platform=platform))
-        assert isinstance(await load.connect(), DirectStream) is is_direct
+        with patch.object(Connector, "connect_stream", connect):
+            assert isinstance(await load.connect(), DirectStream) is is_direct
 
 
 def _caused(exc: BaseException, cause: BaseException) -> BaseException:
@@ -1110,16 +1111,16 @@ async def test_first_failure_of_further_connections_is_shown(
             await load.turn(Mix([PING]), Pace(None, callers), 0.1)
 
 
-async def test_fault_while_connections_are_opened_is_no_refusal(
-    autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_fault_while_connections_are_opened_is_no_refusal(autojump_clock: Any) -> None:
     async with http_load(answer) as (load, _):
 
         async def connect(_: Connector) -> trio.abc.Stream:
             raise RuntimeError("a fault")
 
-        monkeypatch.setattr(Connector, "connect_stream", connect)
-        with pytest.raises(ExceptionGroup) as failed:
+        with (
+            patch.object(Connector, "connect_stream", connect),
+            pytest.raises(ExceptionGroup) as failed,
+        ):
             await load.turn(Mix([PING]), Pace(None, 2), 0.1)
         assert failed.group_contains(RuntimeError)
 
