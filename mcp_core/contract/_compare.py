@@ -72,7 +72,7 @@ _TEXTS: Final = ("title", "description", "icons", "name")
 _SCHEMA_TEXTS: Final = ANNOTATIONS - {"$defs", "definitions", "$schema", "default", "$id", "id"}
 _SAME_VALUE: Final = ("allOf", "anyOf", "oneOf")  # their schemas describe the same value
 _MAPS: Final = ("properties", "$defs", "definitions", "patternProperties")  # schemas by name
-_VALUES: Final = ("enum", "const")  # what looks like a keyword in them is none
+_VALUES: Final = ("enum", "const")  # they hold values, whose members aren't keywords
 _TASK_SUPPORT: Final = ("forbidden", "optional", "required")
 
 
