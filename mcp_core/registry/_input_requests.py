@@ -510,14 +510,17 @@ class TaskInput(abc.ABC, Generic[T]):
         """
         peer = self._collector.peer
         try:
-            error = _read_refusal(response).error
+            refusal = _read_refusal(response)
+            error = refusal.error
             if error is None:
                 return INPUT_REQUESTS[type(request)].read_result(response)
         except InvalidPayload as exc:
             raise internal_error(
                 peer, f"the answer to {request.method} is invalid: {exc}"
             ) from None
-        text = f"the client refused {request.method}: {error.message}"
+        text = error.message
+        if refusal.from_client:
+            text = f"the client refused {request.method}: {text}"
         raise McpError(error.code, text, error.data)
 
 
@@ -587,9 +590,13 @@ class _ReturnedTaskInput(TaskInput[None]):
 
 
 class _Refusal(Struct):
-    """A response that says why there is none, as the error of a JSON-RPC response."""
+    """A response that says why there is none, as the error of a JSON-RPC response.
+
+    `from_client` is False if the server made the error, for example from an invalid response.
+    """
 
     error: ErrorData | None = None
+    from_client: bool = field(name="fromClient", default=True)
 
 
 _read_refusal: Final = reader(_Refusal)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -268,6 +269,49 @@ async def test_error_instead_of_an_answer_is_raised_in_the_task() -> None:
         raised = await peer.expect_error(fetch, -32050)
     text = "the client refused elicitation/create: nobody is here"
     assert raised == error | {"message": text}
+
+
+async def test_invalid_answer_to_a_task_question_is_no_refusal() -> None:
+    """The handler gets the same error as that of an ordinary call."""
+    async with conversation(D) as peer:
+        errors = []
+        fetch = "tasks/result", {"taskId": await start(peer, "ask")}
+        for method, params in (fetch, ("tools/call", {"name": "by_hand"})):
+            request = await peer.request(method, params)
+            question = await peer.expect("elicitation/create")
+            await peer.answer(question, {"action": "perhaps"})
+            errors.append(await peer.expect_error(request, -32603))
+    assert errors[0] == errors[1]
+    assert errors[0]["message"].startswith("the result of elicitation/create is invalid: ")
+
+
+async def test_question_of_a_task_stays_open_while_the_server_stops() -> None:
+    """The client isn't asked any more, so the handler must not see an answer."""
+    server = Server("lab")
+    outcomes: list[object] = []
+
+    @server.tool(task="required")
+    async def ask_late(context: Context) -> None:
+        """Ask for a name after two seconds."""
+        await either.sleep(2)
+        try:
+            outcomes.append(await context.elicit("Who?", FORM))
+        except McpError as exc:
+            outcomes.append(exc)
+
+    client_end, server_end = either.memory_pair()
+    stop = either.Event()
+    async with either.open_nursery() as nursery:
+        nursery.start_soon(partial(either.serve_stream, server, server_end, stop=stop, grace=5.0))
+        peer = TaskPeer(client_end, D)
+        await peer.open_as_client()
+        fetch = await peer.request("tasks/result", {"taskId": await start(peer, "ask_late")})
+        await either.sleep(1)
+        stop.set()
+        began = either.current_time()
+        await peer.expect_error(fetch, -32000)
+        assert either.current_time() - began == pytest.approx(5)
+    assert not outcomes
 
 
 async def test_task_question_is_asked_again_soon_after_its_client_has_stopped_reading(

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from mcp_core import types as t
 from mcp_core._errors import ConnectionLost, Fault, LocalProtocolError, McpError
+from mcp_core.protocol.connection._state import ENDING_STATES
 from mcp_core.protocol.input_requests._rounds import to_request
 from mcp_core.protocol.jsonrpc._codec import encode
 from mcp_core.protocol.revisions._dialects import DIALECTS
@@ -286,7 +287,7 @@ class TaskRequestJob(RequestJob):
                 response = Raw(encode(await service.runtime.send_nested(question)))
             except McpError as exc:
                 error = t.ErrorData(exc.code, exc.message, exc.data)
-                response = Raw(encode({"error": error}))
+                response = Raw(encode({"error": error, "fromClient": question.refused}))
             except (ConnectionLost, LocalProtocolError):
                 return
             action = ReceiveResponse(question.key, response)
@@ -307,6 +308,7 @@ class TaskQuestion(NestedRequests[Any]):
     Attributes:
         task: the task.
         key: the input request's key.
+        refused: True if the client has responded with an error.
     """
 
     def __init__(
@@ -315,6 +317,7 @@ class TaskQuestion(NestedRequests[Any]):
         super().__init__(collector)
         self.task = task
         self.key = key
+        self.refused = False
         self._withdrawn = False
         self.meta = {t.META_RELATED_TASK: {"taskId": task.id}}
         self._request = input_request
@@ -334,6 +337,9 @@ class TaskQuestion(NestedRequests[Any]):
     def _make_requests(self) -> Mapping[str, tuple[str, Struct]]:
         if self._withdrawn:
             raise LocalProtocolError("another tasks/result asks now")
+        if self._sender.host.conn.state in ENDING_STATES:
+            # The client isn't asked, so that the input request stays open.
+            raise LocalProtocolError("the connection is being closed")
         entropy = self._sender.host.runtime.entropy
         return {"": to_request(self._request, self._sender.peer, entropy)}
 
@@ -342,6 +348,7 @@ class TaskQuestion(NestedRequests[Any]):
 
     def _refused(self, method: str, error: PeerError) -> McpError:
         # The handler gets it with the method's name: see `TaskInput._decode`.
+        self.refused = True
         return McpError(error.code, error.message, error.data)
 
 
