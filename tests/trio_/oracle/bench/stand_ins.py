@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from mcp_trio.oracle.bench.engine._http_load import HttpLoad
 
-URL = "http://127.0.0.1:1/mcp"
+# A host elsewhere, so that no turn looks through the processes of this machine.
+URL = "http://bench.test:1/mcp"
 PING = PreparedCall("ping", None, "ping")
 ECHO = PreparedCall("tools/call", {"name": "echo", "arguments": {"text": "x"}}, "tools/call echo")
 INFO = {"name": "stand-in", "version": "1"}

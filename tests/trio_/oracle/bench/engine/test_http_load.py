@@ -26,6 +26,7 @@ from tests.trio_.oracle.bench.stand_ins import (
     ECHO,
     PING,
     RESULTS,
+    URL,
     AnswerReader,
     HttpRequest,
     http_load,
@@ -617,7 +618,7 @@ async def test_handshake_that_breaks_names_the_url(
     autojump_clock: Any, handle: Any, era: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_http_reader, "MAX_RESPONSE", 100_000)
-    with pytest.raises(ConnectFailed, match=r"http://127.0.0.1:1/mcp: "):
+    with pytest.raises(ConnectFailed, match=f"{URL}: "):
         async with http_load(handle, era=era, handles_all=True):
             pass
 
@@ -635,7 +636,7 @@ async def test_session_that_does_not_begin_names_the_url(
         else:
             await handle(request)
 
-    with pytest.raises(ConnectFailed, match=r"http://127.0.0.1:1/mcp: "):
+    with pytest.raises(ConnectFailed, match=f"{URL}: "):
         async with http_load(begin, era=D, handles_all=True):
             pass
 

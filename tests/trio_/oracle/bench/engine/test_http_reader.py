@@ -54,7 +54,7 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
     return [data[begin:end] for begin, end in pairwise(ends)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.sampled_from(RESPONSES), st.lists(st.integers(0, 10_000)))).filter(bool)
 )

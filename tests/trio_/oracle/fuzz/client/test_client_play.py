@@ -13,6 +13,7 @@ from mcp_trio.oracle.fuzz._echo import Echo
 from mcp_trio.oracle.fuzz._fault import UNANSWERED, TargetFault
 from mcp_trio.oracle.fuzz.client._client_play import ClientPlayer
 from mcp_trio.oracle.fuzz.client._client_session import PING
+from tests.levels import long
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -159,9 +160,10 @@ async def played(session: PlayedSession, timeout: float = 2.0, **options: Any) -
         (2.0, {"waiting": {1}}, 0.3 + 5.0),  # it gets no response
         (2.0, {"acting": 1}, 30.0 + 5.0),  # the server's part isn't over
         (2.0, {"is_over_limits": True}, 0.0 + 5.0),
-        (2.0, {"talks": True}, 30.0 + 4 * 5.0),  # it goes on, and hangs only when it is silent
+        # It goes on, and hangs only when it is silent.
+        long(2.0, {"talks": True}, 30.0 + 4 * 5.0),
         (2.0, {"begins": 20.0}, 20.0 + 0.0 + 5.0),
-        (2.0, {"begins": inf}, 30.0 + 5.0),
+        long(2.0, {"begins": inf}, 30.0 + 5.0),
         (2.0, {"ends": 1.0}, 1.0),
         (2.0, {"ends": 4.0}, 4.0),
         (2.0, {"begins": inf, "ends": 4.0}, 4.0),
