@@ -1,4 +1,4 @@
-"""A child's stderr on its way to ours, which may take nothing for a while, such as in a pager."""
+"""Output on its way to our stderr, which may take nothing for a while, such as in a pager."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ class StderrCopy:
     Args:
         fd: our stderr. The copier owns it, and doesn't change its flags, which other processes
             share. On Windows, writing waits for it.
+        escape: False if the chunks have styles for a terminal, and are written as they are.
     """
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, *, escape: bool = True) -> None:
         is_terminal = os.isatty(fd)
-        self._escaper = ByteEscaper() if is_terminal else None
+        self._escaper = ByteEscaper() if is_terminal and escape else None
         self._fd, self._most = _unblocked(fd) if is_terminal else (fd, _PIPE_BUF)
         self._is_writable = _polled(self._fd)
         self._rest = memoryview(b"")

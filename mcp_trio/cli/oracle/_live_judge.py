@@ -4,20 +4,21 @@
    nor its trace waits for it.
 2. The queue of lines is bounded. Lines above the bound are left out and counted, and findings that
    depend on them are inconclusive.
+3. A finding that our stderr doesn't take is only counted.
 """
 
 from __future__ import annotations
 
 import logging
-import select
-import sys
 import threading
 from collections import deque
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace import Judge, TraceLine
 from mcp_trio.cli._errors import INTERNAL_ERROR, NOTHING_JUDGED
 from mcp_trio.cli._screen import Screen
+from mcp_trio.cli._unblocked_stderr import unblocked_stderr
 
 from ._check import FOUND, CheckReport, show_finding
 
@@ -29,7 +30,6 @@ __all__ = ["LiveJudge"]
 _MAX_QUEUED: Final = 16 * 1024 * 1024  # bytes of lines that wait for the judge
 _LINE_SIZE: Final = 1_000  # bytes of a line beside its message
 _MAX_SHOWN: Final = 1_000  # findings; more are counted, so that a log doesn't overflow
-_STALL_TIMEOUT: Final = 1.0  # seconds that a blocked stderr may hold up the judge, once
 _FINISH_TIMEOUT: Final = 5.0  # seconds for the rest of the lines at the end
 
 _log = logging.getLogger("mcp_trio")
@@ -47,9 +47,9 @@ class LiveJudge:
     def __init__(self) -> None:
         self.report = CheckReport("", frozenset(), "both", "should")
         self._judge = Judge()
-        self._screen = Screen(sys.stderr)
+        self._stack = ExitStack()
+        self._screen = Screen(self._stack.enter_context(unblocked_stderr()))
         self._shown = 0  # findings
-        self._is_blocked = False  # nothing reads our stderr
         self._has_failed = False
         # Written by one thread each, so that neither needs a lock.
         self._queue: deque[tuple[TraceLine, int, int]] = deque()
@@ -99,21 +99,29 @@ class LiveJudge:
         self._ending.set()
         self._wake.set()
         self._thread.join(_FINISH_TIMEOUT)
+        status = self._end(is_complete)
+        if not self._thread.is_alive():
+            self._stack.close()
+        return status
+
+    def _end(self, is_complete: bool) -> int:
         is_whole = not (self._thread.is_alive() or self._has_failed) and is_complete
         if is_whole:
             self._show(self._judge.close())
             self.report.finish(self._judge)
-            self._write(f"mcp-trio: {self.report.summary}")
+            self._screen.write_line(f"mcp-trio: {self.report.summary}")
         else:
-            self._write("mcp-trio: the judge has not seen all of the conversation")
+            self._screen.write_line("mcp-trio: the judge has not seen all of the conversation")
         if self._lost_in_all and not self._has_failed:
-            self._write(f"mcp-trio: {self._lost_in_all} lines came too fast for the judge")
+            self._screen.write_line(
+                f"mcp-trio: {self._lost_in_all} lines came too fast for the judge"
+            )
         if self.report.failed:
             return FOUND
         if self._has_failed:
             return INTERNAL_ERROR
         if is_whole and self.report.unjudged:
-            self._write(f"mcp-trio: nothing was judged: {self.report.unjudged}")
+            self._screen.write_line(f"mcp-trio: nothing was judged: {self.report.unjudged}")
         return 0 if is_whole and not self.report.unjudged else NOTHING_JUDGED
 
     # -- The thread --------------------------------------------------------------------------------
@@ -137,22 +145,9 @@ class LiveJudge:
     def _show(self, found: list[Finding]) -> None:
         for each in self.report.add(found):
             self._shown += 1
-            if self._shown <= _MAX_SHOWN and self._can_write():
+            if self._shown <= _MAX_SHOWN:
                 show_finding(self._screen, each)
             elif self._shown == _MAX_SHOWN + 1:
-                self._write("mcp-trio: more findings are only counted; `mcp-trio check` shows them")
-
-    def _write(self, text: str) -> None:
-        if self._can_write():
-            self._screen.write_line(text)
-
-    def _can_write(self) -> bool:
-        """Return True if stderr takes a line now. A reader that has stalled isn't waited for."""
-        try:
-            poll = select.poll()
-            poll.register(sys.stderr.fileno(), select.POLLOUT)
-        except (AttributeError, OSError, ValueError):
-            return True  # not known for this stderr, or on this system
-        timeout = 0.0 if self._is_blocked else _STALL_TIMEOUT
-        self._is_blocked = not poll.poll(timeout * 1000)
-        return not self._is_blocked
+                self._screen.write_line(
+                    "mcp-trio: more findings are only counted; `mcp-trio check` shows them"
+                )

@@ -265,16 +265,17 @@ def proxy_url(
         CliError: it cannot listen on the address.
     """
     from mcp_trio._nursery import open_quiet_nursery
+    from mcp_trio.cli._unblocked_stderr import unblocked_stderr
     from mcp_trio.cli.run._run import access_log_printer
     from mcp_trio.http_server._serve import CannotListen
     from mcp_trio.oracle.proxy._http import serve_http_proxy
 
-    screen = Screen(sys.stderr)
     shown = redacted_url(url.text)[1:-1] if launch is None else f"the server {launch.name}"
 
     async def run(recorder: Recorder | None) -> int:
         stop = trio.Event()
-        with stop_on_signals(stop.set) as stopped:
+        with unblocked_stderr() as stderr, stop_on_signals(stop.set) as stopped:
+            screen = Screen(stderr)
             async with open_quiet_nursery() as nursery:
                 serve = partial(
                     serve_http_proxy,

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import socket
-import sys
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -20,6 +19,7 @@ from mcp_core.runtime import SHUTDOWN_GRACE
 from mcp_trio._server import run as serve
 from mcp_trio.cli._errors import NO_CONNECTION, CliError, source_error
 from mcp_trio.cli._screen import Screen
+from mcp_trio.cli._unblocked_stderr import unblocked_stderr
 from mcp_trio.http_server._serve import (
     CannotListen,
     address_of,
@@ -98,10 +98,10 @@ def run_http(
             command cannot listen on the address.
     """
     server = load(source, keys_variable)
-    screen = Screen(sys.stderr)
     try:
-        with LastDeadline(server.info.name) as last_deadline:
-            return trio.run(_serve, server, http, recording, screen, last_deadline)
+        # A stopped terminal doesn't stop the server.
+        with unblocked_stderr() as stderr, LastDeadline(server.info.name) as last_deadline:
+            return trio.run(_serve, server, http, recording, Screen(stderr), last_deadline)
     except CannotListen as exc:
         raise CliError(exc.strerror, NO_CONNECTION) from exc
 

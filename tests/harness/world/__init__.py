@@ -11,6 +11,7 @@ another process writes. Such a test is slow and sees the machine's load, so ask 
 | `thread_clock` | mock clocks that wait for threads; `tests/conftest.py` installs it |
 | `command` | the command `mcp-trio` as a process, and servers for it |
 | `pipes` | small programs, and what they write |
+| `stuck_files` | pipes and terminals that take nothing |
 | `children` | child processes that run the code under test |
 | `http_process` | an HTTP server in a process of its own |
 | `threaded_http` | HTTP servers of the standard library, in a thread |

@@ -6,7 +6,6 @@ import json
 import os
 import threading
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,9 +16,11 @@ from mcp_trio.cli.oracle import _live_judge
 from mcp_trio.cli.oracle._live_judge import LiveJudge
 from mcp_trio.recording._open import open_recorder
 from tests.core.trace.judge.conversations import C, S, Sent, Start, ask, result
+from tests.harness.world.stuck_files import fill
 from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 HEADER = TraceHeader(format_version=1, observer="between", transport="stdio")
@@ -132,19 +133,22 @@ def test_live_judge_internal_error_is_logged_once(
     assert caplog.messages == ["internal error of the judge: the rest is not judged"]
 
 
-def test_live_judge_does_not_wait_for_a_blocked_stderr(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host that does not read the log of a server must not stop the judge, nor the end."""
-    monkeypatch.setattr(_live_judge, "_STALL_TIMEOUT", 0.01)
-    reader, writer = os.pipe()
-    with os.fdopen(reader, "rb"), os.fdopen(writer, "w") as full:
-        os.set_blocking(writer, False)
-        with suppress(BlockingIOError):
-            while True:
-                os.write(writer, b"x" * 65_536)
-        os.set_blocking(writer, True)
+@pytest.mark.parametrize("has_room", [False, True])
+@pytest.mark.parametrize("make", [os.pipe, os.openpty], ids=["pipe", "terminal"])
+def test_live_judge_does_not_wait_for_a_blocked_stderr(
+    monkeypatch: pytest.MonkeyPatch, make: Callable[[], tuple[int, int]], has_room: bool
+) -> None:
+    """A host that doesn't read a server's log must stop neither the judge nor the end.
+
+    A terminal polls as writable though it takes less than a line.
+    """
+    reader, writer = make()
+    with os.fdopen(writer, "w") as full, os.fdopen(reader, "rb", 0):
+        fill(reader, writer, room=has_room)
         monkeypatch.setattr("sys.stderr", full)
         statuses: list[int] = []
-        thread = threading.Thread(target=lambda: statuses.append(judged(WRONG)), daemon=True)
+        said = [*WRONG, *[S(result(1))] * 50]
+        thread = threading.Thread(target=lambda: statuses.append(judged(said)), daemon=True)
         thread.start()
         thread.join(PATIENCE)
         assert statuses == [1]
