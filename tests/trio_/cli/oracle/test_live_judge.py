@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mcp_core.adapters import _stderr_copy
 from mcp_core.trace import Finding, Judge, TraceHeader, TraceLine
 from mcp_trio.cli import main
 from mcp_trio.cli.oracle import _live_judge
@@ -142,6 +143,7 @@ def test_live_judge_does_not_wait_for_a_blocked_stderr(
 
     A terminal polls as writable though it takes less than a line.
     """
+    monkeypatch.setattr(_stderr_copy, "_STALL_TIMEOUT", 0.01)
     reader, writer = make()
     with os.fdopen(writer, "w") as full, os.fdopen(reader, "rb", 0):
         fill(reader, writer, room=has_room)
