@@ -263,4 +263,16 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "worker = 2",
         "a store that isn't open refuses all workers and positions",
     ),
+    Equivalent(
+        "mcp_core/trace/replay/_diff.py::_time_of",
+        "last = max((each.messages[-1].t for each in trace.sessions), default=0.0)",
+        "last = max((each.messages[-1].t for each in trace.sessions), default=1.0)",
+        "a trace without sessions has no message whose times are compared",
+    ),
+    Equivalent(
+        "mcp_core/trace/replay/_diff.py::_time_of",
+        "last = max((each.messages[-1].t for each in trace.sessions), default=0.0)",
+        "last = max((each.messages[-1].t for each in trace.sessions), default=-1.0)",
+        "a trace without sessions has no message whose times are compared",
+    ),
 )

@@ -103,7 +103,7 @@ class ReplayClient:
         self._changes: Counter[tuple[str, str]] = Counter()
         self._given_up: set[tuple[str, str]] = set()
         self._outputs: list[tuple[bytes, RecordedMessage | None]] = []
-        for turn in turns_of(session, 0):
+        for turn in turns_of(session):
             self._add_turn(turn)
 
     def __repr__(self) -> str:

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
+from itertools import accumulate, zip_longest
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -158,12 +159,17 @@ class _ComparedMessage:
     """
 
     __slots__ = ("message", "place", "response", "stream")
+    place: int
 
-    def __init__(self, message: RecordedMessage, place: int, stream: Any) -> None:
+    def __init__(
+        self, message: RecordedMessage, response: RecordedMessage | None, stream: Any
+    ) -> None:
         self.message = message
-        self.place = place
+        self.response = response
         self.stream = stream
-        self.response: RecordedMessage | None = None
+
+
+_Pair: TypeAlias = tuple[_ComparedMessage, _ComparedMessage]
 
 
 class _Side:
@@ -175,7 +181,7 @@ class _Side:
         self._polled: dict[str, _ComparedMessage] = {}  # the last request for each task
         if session is None:
             return
-        for turn in turns_of(session, 0):
+        for turn in turns_of(session):
             self._add_turn(turn)
         self.entries.sort(key=lambda entry: entry.message.line)
         for place, entry in enumerate(self.entries):
@@ -200,8 +206,7 @@ class _Side:
             if key in self._notified:
                 return
             self._notified.add(key)
-        entry = _ComparedMessage(message, 0, stream)
-        entry.response = response
+        entry = _ComparedMessage(message, response, stream)
         if message.method == "tasks/get":
             task = request_name(message.method, message.decode().get("params"))
             earlier = self._polled.get(task)
@@ -225,23 +230,26 @@ class _Comparison:
         self._ids = EqualIds(_time_of(old), _time_of(new))
         self._diff = TraceDiff()
         self._candidates: set[tuple[str, str]] = set()  # texts in results that may be ids
+        self._unsearched: list[_Pair] = []  # requests in whose results none were looked for yet
 
     def run(self) -> TraceDiff:
-        old, new = _by_era(self._old), _by_era(self._new)
-        number = 0
-        for old_sessions, new_sessions in zip(old, new, strict=True):
-            for index in range(max(len(old_sessions), len(new_sessions))):
-                number += 1
-                self._compare_sessions(
-                    number,
-                    _Side(old_sessions[index] if index < len(old_sessions) else None),
-                    _Side(new_sessions[index] if index < len(new_sessions) else None),
+        pairs = [
+            pair
+            for has_handshake in (False, True)
+            for pair in zip_longest(
+                *(
+                    [each for each in trace.sessions if each.has_handshake is has_handshake]
+                    for trace in (self._old, self._new)
                 )
+            )
+        ]
+        for number, (old, new) in enumerate(pairs, 1):
+            self._compare_sessions(number, _Side(old), _Side(new))
         return self._diff
 
     def _compare_sessions(self, number: int, old: _Side, new: _Side) -> None:
         pairs, missing, added = self._align(old, new)
-        found: list[tuple[int, TraceDifference]] = []
+        found: list[tuple[float, TraceDifference]] = []
         for entry, other in pairs:
             found += [(entry.place, each) for each in self._compare(number, entry, other)]
         for place, each in self._order(number, pairs):
@@ -259,16 +267,12 @@ class _Comparison:
 
     def _align(
         self, old: _Side, new: _Side
-    ) -> tuple[
-        list[tuple[_ComparedMessage, _ComparedMessage]],
-        list[_ComparedMessage],
-        list[_ComparedMessage],
-    ]:
+    ) -> tuple[list[_Pair], list[_ComparedMessage], list[_ComparedMessage]]:
         # Entries with equal keys are in reverse order, so `pop` takes the first one.
         waiting: dict[Any, list[_ComparedMessage]] = {}
         for entry in reversed(new.entries):
             waiting.setdefault(_alignment_key(entry), []).append(entry)
-        pairs: list[tuple[_ComparedMessage, _ComparedMessage]] = []
+        pairs: list[_Pair] = []
         missing = []
         for entry in old.entries:
             found = waiting.get(_alignment_key(entry))
@@ -277,21 +281,21 @@ class _Comparison:
             else:
                 missing.append(entry)
         added = [entry for entries in waiting.values() for entry in entries]
-        if missing and added:
-            missing, added = self._align_rest(missing, added, pairs)
-        pairs.sort(key=lambda pair: pair[0].place)
         added.sort(key=lambda entry: entry.place)
+        self._unsearched += pairs
+        missing, added = self._align_rest(missing, added, pairs)
+        pairs.sort(key=lambda pair: pair[0].place)
         return pairs, missing, added
 
     def _align_rest(
         self,
         missing: list[_ComparedMessage],
         added: list[_ComparedMessage],
-        pairs: list[tuple[_ComparedMessage, _ComparedMessage]],
+        pairs: list[_Pair],
     ) -> tuple[list[_ComparedMessage], list[_ComparedMessage]]:
         """Align requests whose arguments differ only in ids, times and redacted values."""
-        self._find_candidates(pairs)
         left: dict[Any, list[_ComparedMessage]] = {}
+        aligned: set[_ComparedMessage] = set()
         for entry in added:
             left.setdefault(_name_key(entry), []).append(entry)
         still_missing = []
@@ -304,18 +308,21 @@ class _Comparison:
                     for old_id, new_id in sent_back:
                         self._ids.pair(old_id, new_id)
                     pairs.append((entry, other))
+                    self._unsearched.append((entry, other))
                     candidates.remove(other)
+                    aligned.add(other)
                     break
             else:
                 still_missing.append(entry)
-        return still_missing, [entry for entries in left.values() for entry in entries]
+        return still_missing, [entry for entry in added if entry not in aligned]
 
-    def _find_candidates(self, pairs: list[tuple[_ComparedMessage, _ComparedMessage]]) -> None:
+    def _find_candidates(self) -> None:
         """Collect the texts that differ in aligned results and may be ids."""
+        pairs, self._unsearched = self._unsearched, []
         for old, new in pairs:
             if old.response is None or new.response is None:
                 continue
-            if len(self._candidates) > _MAX_CANDIDATES:
+            if len(self._candidates) >= _MAX_CANDIDATES:
                 return
             results = old.response.decode().get("result"), new.response.decode().get("result")
             for each in find_differences(*results):
@@ -325,8 +332,10 @@ class _Comparison:
     def _ids_sent_back(self, old: Any, new: Any) -> list[tuple[str, str]] | None:
         """Return the ids in which params differ, or None if they differ in anything else."""
         found = []
+        self._find_candidates()
         for each in find_differences(old, new, (), self._ids.is_equal):
-            if not (isinstance(each.old, str) and (each.old, each.new) in self._candidates):
+            texts = isinstance(each.old, str) and isinstance(each.new, str)
+            if not texts or (each.old, each.new) not in self._candidates:
                 return None
             found.append((each.old, each.new))
         return found
@@ -414,11 +423,9 @@ class _Comparison:
 
     # -- Order -------------------------------------------------------------------------------------
 
-    def _order(
-        self, number: int, pairs: list[tuple[_ComparedMessage, _ComparedMessage]]
-    ) -> Iterator[tuple[int, TraceDifference]]:
+    def _order(self, number: int, pairs: list[_Pair]) -> Iterator[tuple[int, TraceDifference]]:
         """Yield the fewest entries that explain the change of order in each stream."""
-        streams: dict[Any, list[tuple[_ComparedMessage, _ComparedMessage]]] = {}
+        streams: dict[Any, list[_Pair]] = {}
         for old, new in pairs:
             if old.stream is not None and new.stream is not None:
                 streams.setdefault((old.stream, new.stream), []).append((old, new))
@@ -443,15 +450,6 @@ class _Comparison:
 def _time_of(trace: RecordedTrace) -> RecordingTime:
     last = max((each.messages[-1].t for each in trace.sessions), default=0.0)
     return RecordingTime(trace.header.at, last)
-
-
-def _by_era(trace: RecordedTrace) -> tuple[list[RecordedSession], list[RecordedSession]]:
-    """Return the sessions without a handshake, and the sessions with one."""
-    sessions = trace.sessions
-    return (
-        [each for each in sessions if not each.has_handshake],
-        [each for each in sessions if each.has_handshake],
-    )
 
 
 def _alignment_key(entry: _ComparedMessage) -> Any:
@@ -506,15 +504,14 @@ def _one_sided(
 class _Places:
     """Where entries that exist only in the second trace would stand in the first."""
 
-    def __init__(self, pairs: list[tuple[_ComparedMessage, _ComparedMessage]]) -> None:
+    def __init__(self, pairs: list[_Pair]) -> None:
         ordered = sorted((new.place, old.place) for old, new in pairs)
         self._new = [new for new, _ in ordered]
-        self._old = list(accumulate((old for _, old in ordered), max))
+        self._old = list(accumulate((old for _, old in ordered), max, initial=-inf))
 
-    def before(self, entry: _ComparedMessage) -> int:
-        """Return the place in the first trace of the entry before `entry`, -1 without one."""
-        index = bisect_left(self._new, entry.place)
-        return self._old[index - 1] if index else -1
+    def before(self, entry: _ComparedMessage) -> float:
+        """Return the place in the first trace of the entry before `entry`, -inf without one."""
+        return self._old[bisect_left(self._new, entry.place)]
 
 
 def _code(members: dict[str, Any]) -> int | None:
@@ -543,10 +540,10 @@ def _as_values(differences: list[Difference]) -> tuple[ChangedValue, ...]:
 
 
 def _longest_increasing(values: list[int]) -> set[int]:
-    """Return the indices of a longest increasing subsequence of `values`."""
+    """Return the indices of a longest increasing subsequence of `values`, which has a value."""
     ends: list[int] = []  # by length: the smallest last value of a subsequence
     last: list[int] = []  # the indices of these values
-    previous: list[int] = []
+    previous: list[int | None] = []
     for index, value in enumerate(values):
         length = bisect_left(ends, value)
         if length == len(ends):
@@ -555,10 +552,10 @@ def _longest_increasing(values: list[int]) -> set[int]:
         else:
             ends[length] = value
             last[length] = index
-        previous.append(last[length - 1] if length else -1)
+        previous.append(last[length - 1] if length else None)
     found: set[int] = set()
-    index = last[-1] if last else -1
-    while index >= 0:
-        found.add(index)
-        index = previous[index]
+    place: int | None = last[-1]
+    while place is not None:
+        found.add(place)
+        place = previous[place]
     return found

@@ -206,7 +206,7 @@ class _LoadReader:
         for each in session.messages:
             if each.sender == "client" and each.kind == "junk":
                 self._leave_out("lines that are not messages", each)
-        turns = turns_of(session, 0)
+        turns = turns_of(session)
         negotiated = _negotiated(turns)
         sources = _sources(turns)
         calls: dict[Turn, RecordedCall] = {}

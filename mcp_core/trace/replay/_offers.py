@@ -53,7 +53,7 @@ def recorded_offers(trace: RecordedTrace) -> list[RecordedOffers]:
     for session in trace.sessions:
         revision = ""  # of a session with a handshake
         pages: dict[tuple[str, str], list[Any]] = {}  # of lists whose end was not yet read
-        for turn in turns_of(session, 0):
+        for turn in turns_of(session):
             message, result = turn.message, _result(turn)
             if message is None or message.kind != "request":
                 continue

@@ -107,8 +107,9 @@ class ReplayServer:
         self._notifications: list[TurnIndex] = []
         self._all_requests = self._index()
         self._prologues: list[Turn] = []
-        for number, session in enumerate(trace.sessions):
-            self._add_session(turns_of(session, number), has_handshake=session.has_handshake)
+        self._numbers = {session: number for number, session in enumerate(trace.sessions)}
+        for session in trace.sessions:
+            self._add_session(turns_of(session), has_handshake=session.has_handshake)
 
     def __repr__(self) -> str:
         return f"<ReplayServer of {len(self._requests)} sessions, {self.missing_count} not found>"
@@ -350,7 +351,7 @@ class ReplaySession:
 
     def _answer(self, turn: Turn, message: dict[str, Any], now: float, stream: Hashable) -> None:
         if message["method"] == "initialize":
-            self._session = turn.session
+            self._session = self._server._numbers[turn.session]
         self._server.found_count += 1
         recorded = turn.message
         assert recorded is not None

@@ -71,7 +71,7 @@ class Turn:
 
     Attributes:
         message: the client's message. None for the server's messages before the client's first one.
-        session: the session's number.
+        session: the session that it belongs to.
         items: the server's messages, in their order.
         response: the server's response, or None.
         was_cancelled: the client cancelled the request.
@@ -80,7 +80,7 @@ class Turn:
 
     __slots__ = ("gate", "is_used", "items", "message", "response", "session", "was_cancelled")
 
-    def __init__(self, message: RecordedMessage | None, session: int) -> None:
+    def __init__(self, message: RecordedMessage | None, session: RecordedSession) -> None:
         self.message = message
         self.session = session
         self.items: list[ServerMessage] = []
@@ -120,20 +120,17 @@ def seconds_to_repeat(turn: Turn, response: Any) -> float | None:
     return min(max(delay / 1000, _POLL), _MAX_POLL) if is_number else _POLL
 
 
-def turns_of(session: RecordedSession, number: int) -> list[Turn]:
-    """Return a session's turns. The first one has no client message.
-
-    `number` is the session's number.
-    """
-    return _Attribution(number).run(session)
+def turns_of(session: RecordedSession) -> list[Turn]:
+    """Return a session's turns. The first one has no client message."""
+    return _Attribution(session).run()
 
 
 class _Attribution:
     """The state while the messages of one session are read in their order."""
 
-    def __init__(self, number: int) -> None:
-        self._number = number
-        self._turns = [Turn(None, number)]
+    def __init__(self, session: RecordedSession) -> None:
+        self._session = session
+        self._turns = [Turn(None, session)]
         self._last = self._turns[0]
         self._open: OrderedDict[int | str, Turn] = OrderedDict()
         self._subscriptions: dict[int | str, Turn] = {}
@@ -141,8 +138,8 @@ class _Attribution:
         self._of_exchange: dict[int, Turn] = {}
         self._asked: dict[int | str, tuple[Turn, ServerMessage]] = {}
 
-    def run(self, session: RecordedSession) -> list[Turn]:
-        for message in session.messages:
+    def run(self) -> list[Turn]:
+        for message in self._session.messages:
             if message.sender == "client":
                 self._receive_client(message)
             else:
@@ -160,7 +157,7 @@ class _Attribution:
             return
         if message.kind == "junk":
             return
-        turn = Turn(message, self._number)
+        turn = Turn(message, self._session)
         self._turns.append(turn)
         self._last = turn
         if message.kind == "request":

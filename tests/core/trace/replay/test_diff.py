@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations, permutations
 from typing import Any
 
 import pytest
 
-from mcp_core.trace import ChangedValue, TraceDiff, TraceLine, TruncatedMessage, diff_traces
+from mcp_core.trace import (
+    ChangedValue,
+    HttpHead,
+    TraceDiff,
+    TraceDifference,
+    TraceLine,
+    TruncatedMessage,
+    diff_traces,
+)
+from mcp_core.trace.replay import _diff
 from mcp_core.trace.replay._differences import find_differences
 from tests.core.trace.judge.conversations import META, C, S, Sent, ask, error, notify, result
 from tests.core.trace.replay.traces import AT, CALL, HANDSHAKE, call, recorded, text
@@ -33,7 +43,7 @@ def outcome(old: Any, new: Any) -> list[tuple[str, Any, Any]]:
 
 def test_trace_equals_itself() -> None:
     found = diff([*HANDSHAKE, *CALL], [*HANDSHAKE, *CALL])
-    assert (found.count, found.compared) == (0, 2)
+    assert (found.count, found.compared, found.responses, found.not_compared) == (0, 2, 2, 0)
 
 
 def test_missing_and_added_requests_have_their_lines() -> None:
@@ -66,6 +76,8 @@ def test_changed_response_of_the_client_is_the_client_s() -> None:
         (error(1, -32602), error(1, -32603), (-32602, -32603)),
         (text(1, "A"), error(1, -32603), (None, -32603)),
         (error(1, -32603), text(1, "A"), (-32603, None)),
+        ({**error(1), "error": "no"}, text(1, "A"), (0, None)),
+        (error(1, "no"), error(1, -1), (0, -1)),
     ],
 )
 def test_changed_error_code_is_told_apart(old: Any, new: Any, codes: tuple[Any, Any]) -> None:
@@ -81,6 +93,8 @@ def test_missing_response_is_told() -> None:
 
 
 def test_changed_order_names_as_few_as_possible() -> None:
+    """All but a longest sequence that has kept its order, whatever the new order is."""
+
     def asked(*names: str) -> list[Sent]:
         said = []
         for id, name in enumerate(names):
@@ -89,6 +103,42 @@ def test_changed_order_names_as_few_as_possible() -> None:
 
     found = diff(asked("a", "b", "c", "d"), asked("b", "c", "d", "a"))
     assert kinds(found) == [("order changed", "tools/call a")]
+    (each,) = found.differences
+    assert (each.part, each.old_line, each.new_line) == ("request", 2, 8)
+    for names in permutations("abcd"):
+        kept = max(
+            len(some)
+            for count in range(5)
+            for some in combinations(names, count)
+            if list(some) == sorted(some)
+        )
+        assert diff(asked(*"abcd"), asked(*names)).count == 4 - kept, names
+
+
+def test_order_of_a_client_s_messages_counts_with_its_notifications() -> None:
+    told, calls = [C(notify("notifications/x", n=1))], [*CALL, C(call(2, "b")), S(text(2, "B"))]
+    (each,) = diff([*told, *calls], [*calls, *told]).differences
+    assert (each.kind, each.part, each.what) == ("order changed", "notification", "notifications/x")
+
+
+def posted(id: int, tool: str) -> list[Sent]:
+    """Return a call over HTTP, where each request has an exchange of its own."""
+    head = HttpHead(method="POST", target="/mcp")
+    asked = TraceLine(t=0, exchange=id, sender="client", raw=json.dumps(call(id, tool)), http=head)
+    told = TraceLine(
+        t=0, exchange=id, sender="server", raw=json.dumps(text(id, "A")), http=HttpHead(status=200)
+    )
+    return [Sent("client", asked), Sent("server", told)]
+
+
+def test_order_of_exchanges_and_of_a_server_s_notifications_does_not_count() -> None:
+    """Neither shows in which order they were sent."""
+    first, second = posted(1, "a"), posted(2, "b")
+    assert diff([*first, *second], [*second, *first]).count == 0
+    piped = [C(call(2, "b")), S(text(2, "A")), C(call(1, "a")), S(text(1, "A"))]
+    assert diff([*first, *second], piped).count == 0
+    changes = [S(notify(f"notifications/{name}/list_changed")) for name in ("tools", "prompts")]
+    assert diff([*CALL, *changes], [*CALL, *changes[::-1]]).count == 0
 
 
 def test_order_of_responses_side_by_side_does_not_count() -> None:
@@ -119,7 +169,21 @@ def test_ids_tokens_and_meta_do_not_count() -> None:
 
     old, new = said(1, progressToken=1, x=1), said("b", progressToken="t", x=2)
     assert diff(old, new).count == 0
-    assert diff(old, new, with_meta=True).count > 0
+    request, response = diff(said(1, x=1), said("b", x=2), with_meta=True).differences
+    assert (request.kind, request.part, request.value_count) == ("request changed", "request", 1)
+    assert request.values == (ChangedValue(pointer="/params/_meta/x", old=1, new=2),)
+    assert [each.pointer for each in response.values] == ["/result/_meta/x"]
+
+
+def test_input_of_a_later_round_is_the_client_s() -> None:
+    """A user may answer otherwise, which is no change of the server."""
+
+    def said(action: str) -> list[Sent]:
+        asked = call(1)
+        asked["params"] |= {"requestState": "s", "inputResponses": {"k": {"action": action}}}
+        return [C(asked), S(text(1, "A"))]
+
+    assert diff(said("accept"), said("decline")).count == 0
 
 
 @pytest.mark.parametrize(
@@ -214,6 +278,184 @@ def test_text_that_is_sent_back_is_an_id() -> None:
     assert diff(said("cart-1234")[:2], said("cart-9876")[:2]).count == 1
 
 
+def chain(*ids: str, first: Any = None) -> list[Sent]:
+    """Return calls of which each sends what the one before it has returned."""
+    said: list[Sent] = []
+    for number, id in enumerate(ids):
+        arguments = {"key": ids[number - 1]} if number else {}
+        said += [C(call(number, f"t{number}", **arguments)), S(text(number, first or id))]
+    return said
+
+
+def test_id_that_is_sent_back_may_bring_another_one() -> None:
+    old, new = chain("cart-1", "order-1", "bill-1"), chain("cart-2", "order-2", "bill-2")
+    found = diff(
+        [*old, C(call(9, "end")), S(text(9, "A"))], [*new, C(call(9, "end")), S(text(9, "B"))]
+    )
+    assert [(each.kind, each.what, each.old_line) for each in found.differences] == [
+        ("result changed", "tools/call t2", 7),
+        ("result changed", "tools/call end", 9),
+    ]
+    assert (found.compared, found.responses) == (4, 4)
+    # An id may be sent back in another session, too; the first one has been compared by then.
+    old, new = ([*HANDSHAKE, *each[:2], *HANDSHAKE, *each[2:4]] for each in (old, new))
+    assert {kind for kind, _ in kinds(diff(old, new))} == {"result changed"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("a plain text", "another text"),
+        ("cart-1", "no cart"),
+        ("no cart", "cart-1"),
+        ("cart-1", {"id": "cart-2"}),
+        ({"id": "cart-1"}, "cart-2"),
+        ("cart-1", None),
+        (5, 6),
+    ],
+)
+def test_other_value_that_is_sent_back_is_not_an_id(old: Any, new: Any) -> None:
+    def said(value: Any) -> list[Sent]:
+        sent = {} if value is None else {"value": value}
+        return [
+            *(C(call(1, "silent")), C(call(2, "make"))),
+            S(result(2, structuredContent={"value": value})),
+            *(C(call(3, "use", **sent)), S(text(3, "A"))),
+        ]
+
+    found = kinds(diff(said(old), said(new)))
+    assert found == [
+        ("result changed", "tools/call make"),
+        ("added", "tools/call use"),
+        ("missing", "tools/call use"),
+    ]
+
+
+def test_requests_without_responses_bring_no_ids() -> None:
+    """Also if only one trace has the response; later ones are searched nevertheless."""
+    silent, made = C(call(7, "late")), S(text(7, "A"))
+    for one, other in ([silent], [silent, made]), ([silent, made], [silent]), ([silent], [silent]):
+        old, new = chain("cart-1", "order-1"), chain("cart-2", "order-2")
+        found = diff([*one, *old], [*other, *new])
+        assert [each for each in kinds(found) if each[1] != "tools/call late"] == [
+            ("result changed", "tools/call t1")
+        ]
+
+
+def test_requests_that_differ_in_the_time_keep_their_order() -> None:
+    def said(day: str) -> list[Sent]:
+        times = [f"2026-11-{day}T14:{minute}:00Z" for minute in (26, 27, 28)]
+        calls = [[C(call(n, "note", at=at)), S(text(n, str(n)))] for n, at in enumerate(times)]
+        return [each for pair in calls for each in pair]
+
+    assert diff(said("22"), said("23")).count == 0
+
+
+def test_only_so_many_ids_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A peer's results may have any number of texts that look like ids."""
+
+    def said(mark: str) -> list[Sent]:
+        found: list[Sent] = []
+        for number in range(3):
+            id = f"cart-{mark}{number}"
+            found += [C(call(number, f"make{number}")), S(text(number, id))]
+        for number in range(3):
+            id = f"cart-{mark}{number}"
+            found += [C(call(10 + number, f"use{number}", key=id)), S(text(10 + number, "A"))]
+        return found
+
+    assert diff(said("1"), said("2")).count == 0
+    monkeypatch.setattr(_diff, "_MAX_CANDIDATES", 2)
+    assert [each for each in kinds(diff(said("1"), said("2"))) if each[0] != "result changed"] == [
+        ("added", "tools/call use2"),
+        ("missing", "tools/call use2"),
+    ]
+
+
+def test_request_is_compared_with_a_hundred_others_of_its_name() -> None:
+    """Otherwise the time would grow with the square of their number."""
+
+    def said(mark: str, others: range) -> list[Sent]:
+        calls = [C(call(number, "use", n=number)) for number in others]
+        return [
+            C(call(9, "make")),
+            S(text(9, f"cart-{mark}")),
+            *calls,
+            C(call(8, "use", key=f"cart-{mark}")),
+        ]
+
+    assert kinds(diff(said("1", range(0)), said("2", range(99))))[-1][0] == "added"
+    assert ("missing", "tools/call use") not in kinds(
+        diff(said("1", range(0)), said("2", range(99)))
+    )
+    assert ("missing", "tools/call use") in kinds(diff(said("1", range(0)), said("2", range(100))))
+
+
+def test_requests_of_different_names_are_not_the_same() -> None:
+    old = [C(call(1, "make")), S(text(1, "cart-1")), C(call(2, "use", key="cart-1"))]
+    new = [C(call(1, "make")), S(text(1, "cart-2")), C(call(2, "drop", key="cart-2"))]
+    assert kinds(diff(old, new))[1:] == [
+        ("added", "tools/call drop"),
+        ("missing", "tools/call use"),
+    ]
+
+
+def test_differences_stand_in_the_order_of_the_first_trace() -> None:
+    """Entries that only the second one has stand after those that precede them there."""
+
+    def asked(*names: str) -> list[Sent]:
+        return [
+            each for n, name in enumerate(names) for each in (C(call(n, name)), S(text(n, "A")))
+        ]
+
+    found = diff(asked("a", "gone", "b", "late"), asked("first", "a", "b", "new", "last"))
+    assert kinds(found) == [
+        ("added", "tools/call first"),
+        ("missing", "tools/call gone"),
+        ("added", "tools/call new"),
+        ("added", "tools/call last"),
+        ("missing", "tools/call late"),
+    ]
+    assert [(each.old_line, each.new_line) for each in found.differences] == [
+        *((0, 2), (4, 0), (0, 8), (0, 10), (8, 0)),
+    ]
+    # What belongs to an earlier request stands where it was sent.
+    roots = [C(notify("notifications/x")), S(ask(5, "roots/list")), C(result(5))]
+    found = diff([C(call(1)), *roots, S(text(1, "A"))], [C(call(1)), S(text(1, "A"))])
+    assert kinds(found) == [("missing", "notifications/x"), ("missing", "roots/list")]
+    assert [each.part for each in found.differences] == ["notification", "request"]
+
+
+BOTH = ["added", "missing"]
+
+
+def test_server_s_messages_are_aligned_by_method_and_uri() -> None:
+    def during(message: Any) -> list[Sent]:
+        return [C(call(1)), S(message), S(text(1, "A"))]
+
+    updated = "notifications/resources/updated"
+    for old, new in (
+        (ask(5, "roots/list"), ask(5, "sampling/createMessage")),
+        (notify("notifications/tools/list_changed"), notify("notifications/prompts/list_changed")),
+        (notify(updated, uri="a:a"), notify(updated, uri="a:b")),
+        (notify(updated, uri="a:a"), notify(updated, uri=["a:a"])),
+    ):
+        assert sorted(kind for kind, _ in kinds(diff(during(old), during(new)))) == BOTH
+    assert diff(during(notify(updated, uri=[1])), during(notify(updated))).count == 0
+    assert diff([C(notify("x", n=1))], [C(notify("x", n=2))]).count == 0
+
+
+def test_further_differences_and_values_are_counted() -> None:
+    difference = TraceDifference(kind="added", what="x", part="request", sender="client", session=1)
+    found = TraceDiff()
+    for _ in range(10_001):
+        found.add(difference)
+    assert (len(found.differences), found.count) == (10_000, 10_001)
+    old, new = ({f"n{n}": value for n in range(101)} for value in (1, 2))
+    (each,) = diff([C(call(1)), S(result(1, **old))], [C(call(1)), S(result(1, **new))]).differences
+    assert (len(each.values), each.value_count) == (100, 101)
+
+
 def test_ignored_pointers_do_not_count() -> None:
     old = [C(call(1)), S(text(1, "A"))]
     new = [C(call(1)), S(text(1, "B"))]
@@ -264,6 +506,26 @@ def test_sessions_are_compared_in_their_order() -> None:
     assert each.session == 2
 
 
+def test_session_that_only_one_trace_has_is_missing_or_added() -> None:
+    """Sessions with a handshake are compared apart from the others, which are one."""
+    shake = [("missing", "initialize"), ("missing", "notifications/initialized")]
+    one = [*HANDSHAKE, *CALL]
+    found = diff([*one, *HANDSHAKE], one)
+    assert kinds(found) == shake
+    assert {each.session for each in found.differences} == {2}
+    found = diff(one, [*one, *HANDSHAKE])
+    assert kinds(found) == [("added", what) for _, what in shake]
+    found = diff(CALL, one)
+    assert [(each.kind, each.what, each.session) for each in found.differences] == [
+        ("missing", "tools/call echo", 1),
+        ("added", "initialize", 2),
+        ("added", "notifications/initialized", 2),
+        ("added", "tools/call echo", 2),
+    ]
+    assert diff([], []).count == 0
+    assert diff([], one).count == diff(one, []).count == 3
+
+
 def test_subscription_id_is_an_id() -> None:
     def said(id: Any) -> list[Sent]:
         meta = {META + "subscriptionId": id}
@@ -281,6 +543,28 @@ def test_header_without_time_masks_every_date() -> None:
     assert diff_traces(old, new).count == 0
     assert diff_traces(old, old).count == 0
     assert recorded(CALL).header.at == AT
+
+
+def test_time_until_the_last_line_is_the_recording_s() -> None:
+    old, new = (
+        recorded([C(call(1)), S(text(1, f"at {clock}"))], gap=60.0, at=at)
+        for clock, at in (("2:27:20", AT), ("9:01:02", LATER))
+    )
+    assert diff_traces(old, new).count == 0
+    old, new = (
+        recorded([C(call(1)), S(text(1, f"at {clock}"))], gap=50.0, at=at)
+        for clock, at in (("2:27:20", AT), ("9:01:02", LATER))
+    )
+    assert diff_traces(old, new).count == 1
+
+
+def test_value_that_is_missing_in_one_trace_says_so() -> None:
+    old, new = {"a": 1, "b": 2}, {"a": 1, "c": None}
+    (each,) = diff([C(call(1)), S(result(1, **old))], [C(call(1)), S(result(1, **new))]).differences
+    assert each.values == (
+        ChangedValue(pointer="/result/b", old=2, new=None, is_removed=True),
+        ChangedValue(pointer="/result/c", old=None, new=None, is_missing=True),
+    )
 
 
 MARK = "MCP_TRIO_CHILD"
