@@ -281,8 +281,6 @@ def _described(returns: Any, label: str) -> Any:
     if origin in (typing.Union, types.UnionType):
         parts = typing.get_args(returns)
         members = tuple(_described(part, label) for part in parts)
-        if all(new is old for new, old in zip(members, parts, strict=True)):
-            return returns
         pairs = list(zip(members, parts, strict=True))
         has_schema = any(new is not old and not _is_free(new) for new, old in pairs)
         others = [old for new, old in pairs if new is old is not CallToolResult]
@@ -333,8 +331,6 @@ def _kinds(annotation: Any) -> set[str]:
     if isinstance(bare, type) and issubclass(bare, (*BLOCKS, *MEDIA, Result)):
         return {"content"}
     if bare in _LISTS or typing.get_origin(bare) in _LISTS:
-        items = set().union(
-            *(_kinds(part) for part in typing.get_args(bare) if part is not Ellipsis)
-        )
+        items = set().union(*map(_kinds, typing.get_args(bare)))
         return (items & {"open", "content"}) or ({"data"} if items else {"open"})
     return {"data"}

@@ -155,7 +155,7 @@ def _field_type(parameter: Parameter, label: str) -> Any:
         annotation = typing.Optional[annotation]  # noqa: UP045 - not every annotation has `|`
     annotation = readable_type(annotation, f"{label}: parameter {parameter.name!r}")
     _check_default(parameter, annotation, label)
-    extras = typing.get_args(parameter.annotation)[1:]
+    extras = typing.get_args(parameter.annotation)
     has_description = any(isinstance(extra, Meta) and extra.description for extra in extras)
     if parameter.description and not has_description:
         annotation = Annotated[annotation, Meta(description=parameter.description)]

@@ -7,7 +7,7 @@ import enum
 import itertools
 import json
 import typing
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Literal, NamedTuple, Optional, TypedDict
@@ -476,6 +476,59 @@ def test_iterator_without_end_is_an_error(
         with pytest.raises(ValueError, match="the iterator has more than 2 items: return fewer"):
             list_items(items)
     assert list_items({1, 2, 3}) == [1, 2, 3]
+
+
+class Awaitable:
+    """It has `__iter__` and `__await__`, as a future of asyncio."""
+
+    def __iter__(self) -> Iterator[None]:
+        yield
+
+    __await__ = __iter__
+
+
+@pytest.mark.parametrize("value", [[1], (1,), {"a": 1}, "ab", b"ab", 3, None, Awaitable()])
+def test_value_that_is_no_iterator_is_sent_as_it_is(value: Any) -> None:
+    assert list_items(value) is value
+
+
+@pytest.mark.parametrize(
+    ("returns", "is_iterable"),
+    [
+        (Iterable[int], True),
+        (Annotated[Iterable[int], "x"], True),
+        (Collection[int], True),
+        (Iterable, True),
+        (Collection, True),
+        (list[int], False),
+        (Sequence[int], False),
+        (int, False),
+        (MISSING, False),
+    ],
+)
+def test_only_a_return_value_of_an_iterable_type_is_made_a_list(
+    returns: Any, is_iterable: bool
+) -> None:
+    assert output(returns).is_iterable is is_iterable
+
+
+class MayFail(TypedDict):
+    isError: bool
+
+
+def test_dictionary_with_is_error_is_data_if_the_schema_says_so() -> None:
+    """Else its author means a failure, which the model would not see."""
+    failed = {"isError": True}
+    schema = {"type": "object", "properties": {"isError": {"type": "boolean"}}}
+    for promise in (output(MayFail), output(MISSING, schema)):
+        result = promise.result(failed, E)
+        assert isinstance(result, CallToolResult)
+        assert not result.is_error
+        assert result.structured_content == Raw(b'{"isError":true}')
+    for promise in (output(), output(dict[str, bool]), output(MISSING, {"type": "object"})):
+        with pytest.raises(TypeError, match="raise ToolError"):
+            promise.result(failed, E)
+        assert isinstance(promise.result({"isError": False}, E), CallToolResult)
 
 
 class Colored(pydantic.BaseModel):

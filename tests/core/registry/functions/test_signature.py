@@ -376,6 +376,7 @@ class Unfinished(msgspec.Struct):
         *(NoJson, list[NoJson], Place | NoJson, complex, Unfinished),
         # With a description they have a schema, but still cannot be decoded.
         *(Annotated[NoJson, "what it is"], list[Annotated[NoJson, Meta(description="what it is")]]),
+        *(int | Annotated[NoJson, "what it is"], tuple[int, Annotated[NoJson, "what it is"]]),
         Tree | Tagged | Any,  # its schema cannot be encoded
     ],
 )
@@ -489,6 +490,7 @@ def test_text_reader_converts_text_leniently(annotation: Any, text: Any, value: 
     ("annotation", "text", "why"),
     [
         (int, "three", "Invalid argument `x`: expected `int`, got `str`"),
+        (list, "[" * 100_000, "Invalid argument `x`: nested too deeply"),
         (int, "", "Invalid argument `x`: expected `int`, got `str`"),
         (list[int], "[1", "Invalid argument `x`: expected `array`, got `str`"),
         (
@@ -532,10 +534,27 @@ def test_text_reader_missing_unknown_and_empty_arguments() -> None:
     assert repr(reader) == "<TextReader city, days>"
 
 
+def test_text_reader_argument_without_annotation_is_text() -> None:
+    def f(x, y=3): ...  # type: ignore[no-untyped-def]
+
+    reader = TextReader(inspect_function(f))
+    assert reader.read({"x": "3", "y": ""}) == {"x": "3", "y": ""}
+
+
 def test_read_back_value_of_another_type_raises() -> None:
     assert check_encoded(b"3", msgspec.json.Decoder(int).decode) == 3
     with pytest.raises(InvalidArguments, match="Expected `int`"):
         check_encoded(b'"3"', msgspec.json.Decoder(int).decode)
+
+
+def test_read_back_value_that_breaks_its_type_raises_what_the_type_does() -> None:
+    """It isn't the value that is wrong, and the author needs the traceback."""
+
+    def decode(data: bytes) -> None:
+        raise KeyError(data)
+
+    with pytest.raises(KeyError, match="1"):
+        check_encoded(b"1", decode)
 
 
 @pytest.mark.parametrize("arguments", [UNSET, b"{}", b"null", b" null "])
@@ -558,6 +577,9 @@ class Level(enum.Enum):
         (str, 5),
         (bool, 0),
         (list[int], ["a"]),
+        (list[list[int]], [["a"]]),
+        (dict[str, int], {"a": "b"}),
+        (dict[str, int], {"a": [1]}),
         (Literal["a"], "b"),
         (Level, "high"),
         (datetime, "now"),
@@ -595,6 +617,11 @@ def test_default_that_does_not_fit_its_type_is_refused(annotation: Any, default:
         (int, NoJson()),
         (datetime, datetime(2026, 1, 1, tzinfo=UTC)),
         (Any, object()),
+        (dict[int, int], {1: 1}),
+        (dict[str, datetime], {"a": datetime(2026, 1, 1, tzinfo=UTC)}),
+        (dict[str, int], {"a": {"b": object()}}),
+        (dict[str, int], {None: "a"}),
+        (str, "\ud800"),
         (Annotated[int, pydantic.Field(ge=1)], 1),
     ],
 )
