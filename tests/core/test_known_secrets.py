@@ -119,6 +119,7 @@ def test_beginning_or_end_of_eight_characters_is_found(text: str, expected: str)
         ("resources-of-the-team", "resources/list", "resources/list"),
         ("resources-of-the-team", "resources-of-the", "<>"),
         ("https://api.example.com/s/9f8e7d6c", "https://api.example.com/docs", None),
+        ("https://api.example.com/s/9f8e7d6c", "https://api.example.com/s/9", None),
         ("https://api.example.com/s/9f8e7d6c", "https://api.example.com/s/9f8e7d", "<>"),
         ("Production1", "Production", "Production"),
     ],
