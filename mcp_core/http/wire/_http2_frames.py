@@ -184,7 +184,7 @@ class FrameWatch:
         self.goaway: GoAway | None = None
         self._preface = PREFACE if is_server else b""  # the part that is still to come
         self._settled = False  # the first frame has begun
-        self._preface_complete = False  # another frame has begun after it
+        self._preface_complete: bool  # another frame has begun after it; set with `_settled`
         self._header = b""  # the part of a frame's header that has arrived
         self._left = 0  # bytes of a payload that are still to come
         self._goaway_payload: bytearray | None = None  # not None while a GOAWAY arrives

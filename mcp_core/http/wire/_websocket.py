@@ -154,6 +154,7 @@ class WebSocket:
         "_peer_closed",
         "_ping_pending",
         "_pongs",
+        "_received_at",
         "_responses",
         "_responses_size",
         "_slow_deadline",
@@ -163,7 +164,6 @@ class WebSocket:
         "conn",
         "disconnected",
         "input_ignored",
-        "now",
         "paused",
         "recorder",
     )
@@ -185,7 +185,6 @@ class WebSocket:
         self.paused = False  # don't read
         self.input_ignored = False  # an error or a Close has arrived: discard all later input
         self.disconnected = False  # the stream has ended, or the peer doesn't respond
-        self.now = now
         self._context = MessageContext(grant=grant, http=http)
         self._find_rejection = find_rejection
         self._on_message = on_message
@@ -196,6 +195,7 @@ class WebSocket:
         self._keep_alive = KeepAlive(_PING_INTERVAL)
         self._keep_alive.mark_activity(now)
         self._partial = bytearray()
+        self._received_at: float  # of the last input
         self._garbage_times: list[float] = []
         self._responses: list[str] = []  # error responses to messages that were not processed
         self._responses_size = 0
@@ -287,7 +287,6 @@ class WebSocket:
 
     def receive_close(self, code: int, reason: str, now: float) -> None:
         """Receive the peer's Close. `code` is 1005 if it has none, `reason` is for texts."""
-        self.now = now
         self._peer_closed = True
         self.input_ignored = True
         if self._close_deadline is None:
@@ -305,13 +304,11 @@ class WebSocket:
 
         `reason` is sent in the Close.
         """
-        self.now = now
         self.input_ignored = True
         self._fail("garbage" if code == CODES["garbage"] else "protocol", reason)
 
     def receive_eof(self, now: float) -> None:
         """Report the stream's end or failure. Do nothing if the peer has closed."""
-        self.now = now
         if not self._peer_closed:
             self._peer_closed = True
             self.disconnected = True
@@ -330,7 +327,6 @@ class WebSocket:
 
     def fail(self, now: float) -> None:
         """Close the WebSocket after an internal error."""
-        self.now = now
         self._fail("internal error", "internal error")
 
     # -- What to do now ---------------------------------------------------------------------------
@@ -358,7 +354,6 @@ class WebSocket:
 
     def messages_to_send(self, now: float) -> list[WebSocketAction]:
         """Return what to send, in order. Call again when it was written, even if it was empty."""
-        self.now = now
         actions: list[WebSocketAction] = [*map(Pong, self._pongs)]
         self._pongs.clear()
         actions += [Text(message.data.decode()) for message in self.conn.messages_to_send()]
@@ -430,7 +425,6 @@ class WebSocket:
 
     def handle_timeout(self, now: float) -> None:
         """Act on the deadlines that have passed at `now`."""
-        self.now = now
         self.conn.handle_timeout(now)
         if _is_due(self._write_deadline, now) or _is_due(self._close_deadline, now):
             self._write_deadline = None
@@ -468,7 +462,7 @@ class WebSocket:
             self._fail("protocol", f"no answer to a ping within {_PING_INTERVAL:g} s")
 
     def _mark_activity(self, now: float) -> None:
-        self.now = now
+        self._received_at = now
         self._keep_alive.mark_activity(now)
 
     def _check_size(self, length: int) -> bool:
@@ -479,7 +473,7 @@ class WebSocket:
         return True
 
     def _count_invalid_message(self) -> None:
-        now = self.now
+        now = self._received_at
         self._garbage_times = [
             *(time for time in self._garbage_times if time > now - _GARBAGE_PERIOD),
             now,

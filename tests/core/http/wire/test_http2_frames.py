@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import h2.config
 import h2.connection
 import h2.events
@@ -302,34 +304,57 @@ def test_frame_watch_useful_frames_have_no_limit(sent: bytes) -> None:
     assert watch.error is None
 
 
-@pytest.mark.parametrize("later", [0.0, 10.0])
-def test_frame_watch_completed_streams_raise_limits(later: float) -> None:
-    watch, _ = watched(HELLO)
-    for _ in range(500):
+def complete(watch: FrameWatch) -> None:
+    for _ in range(3):
         watch.stream_completed()
-    watch.data_sent(500)
-    sent = frame(RST_STREAM, 0, 1, number(8)) * 600 + frame(PING, 0, 0, bytes(8)) * 700
-    watch.receive(sent + frame(WINDOW_UPDATE, 0, 0, number(1)) * 5_000, later)
-    assert watch.error is None
-    watch.receive(frame(WINDOW_UPDATE, 0, 0, number(1)), later)
-    assert watch.error is not None
 
 
-def test_frame_watch_large_frames_allow_small_ones() -> None:
-    watch, _ = watched(HELLO, frame(DATA, 0, 1, bytes(64)) * 500)
-    for period in range(2):
-        watch.receive(frame(DATA, 0, 1, b"x") * 3_000, period * 10.0)
+def receive_large(watch: FrameWatch) -> None:
+    watch.receive(frame(DATA, 0, 1, bytes(64)) * 3, -1.0)
+
+
+LATE = b"frames for closed streams"  # which h2 reports
+RESET, PINGED, UPDATED, CRUMB = (
+    FLOODS[name][0] for name in ("resets", "pings", "windows", "crumbs")
+)
+EARNED: dict[str, tuple[Callable[[FrameWatch], None], bytes, int, int]] = {
+    # what earns frames, these frames, how many may come without it, and how many more with it
+    "resets by streams": (complete, RESET, 100, 3),
+    "idle frames by streams": (complete, PINGED, 200, 3),
+    "small frames by streams": (complete, CRUMB, 1_000, 3),
+    "small frames by large ones": (receive_large, CRUMB, 1_000, 12),
+    "late frames by streams": (complete, LATE, 1_000, 192),
+    "updates by data": (lambda watch: watch.data_sent(3), UPDATED, 1_000, 24),
+}
+
+
+def flood(watch: FrameWatch, sent: bytes, count: int, now: float) -> None:
+    watch.receive(b"" if sent is LATE else sent * count, now)
+    if sent is LATE:
+        watch.late_frames(count)
+
+
+@pytest.mark.parametrize(("earn", "sent", "limit", "more"), EARNED.values(), ids=EARNED)
+def test_frame_watch_useful_exchange_earns_frames_for_two_periods(
+    earn: Callable[[FrameWatch], None], sent: bytes, limit: int, more: int
+) -> None:
+    """What is earned counts in its period and in the next one, and adds up."""
+    for periods, allowed in ([0], more), ([0, 10], more), ([0, 10, 20], 0):
+        watch, _ = watched(HELLO)
+        earn(watch)
+        for now in periods:
+            watch.receive(b"", now)
+        flood(watch, sent, limit + allowed, periods[-1])
         assert watch.error is None
-    watch.receive(frame(DATA, 0, 1, b"x") * 1_001, 20.0)
-    assert watch.error is not None
-
-
-def test_frame_watch_allowance_expires_after_two_periods() -> None:
+        flood(watch, sent, 1, periods[-1])
+        assert watch.error is not None
     watch, _ = watched(HELLO)
-    for _ in range(500):
-        watch.stream_completed()
+    earn(watch)
     watch.receive(b"", 10.0)
-    watch.receive(frame(RST_STREAM, 0, 1, number(8)) * 101, 20.0)
+    earn(watch)
+    flood(watch, sent, limit + 2 * more, 10.0)
+    assert watch.error is None
+    flood(watch, sent, 1, 10.0)
     assert watch.error is not None
 
 
@@ -345,15 +370,6 @@ def test_frame_watch_late_frames_over_limit_set_fault() -> None:
     assert watch.error is not None
     assert watch.error.code == CALM
     assert "closed streams" in watch.error.reason
-
-
-def test_frame_watch_completed_streams_allow_late_frames() -> None:
-    watch, _ = watched(HELLO)
-    watch.stream_completed()
-    watch.late_frames(1_064)
-    assert watch.error is None
-    watch.late_frames(1)
-    assert watch.error is not None
 
 
 def test_frame_watch_our_resets_count_against_peer() -> None:

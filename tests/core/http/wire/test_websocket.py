@@ -204,7 +204,8 @@ ENDS: list[tuple[str, Callable[[WebSocketClient], object], int | None]] = [
     ("no frame", lambda p: p.socket.receive_invalid(1002, "Invalid opcode", p.harness.now), 1002),
     ("garbage twice", garbage(2), None),
     ("garbage thrice", garbage(3), 1007),
-    ("garbage thrice, in peace", garbage(3, 5.1), None),
+    ("garbage thrice within 9.8 seconds", garbage(3, 4.9), 1007),
+    ("garbage thrice within 10 seconds", garbage(3, 5.0), None),
     ("an empty message", text(""), None),
     ("a surrogate", text('"\ud800"'), None),
     ("internal error", lambda p: p.socket.fail(p.harness.now), 1011),
@@ -263,6 +264,27 @@ def test_websocket_input_after_error_is_ignored() -> None:
     played.socket.receive_frame_head(1 << 62)
     assert played.socket.input_ignored
     assert played.output() == []
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda s: s.refuse("too much of everything"),
+        lambda s: s.receive_binary(0.0),
+        lambda s: s.receive_invalid(1002, "?", 0.0),
+        lambda s: s.receive_frame_head(1 << 62),
+        lambda s: s.receive_close(1000, "", 0.0),
+        lambda s: s.receive_eof(0.0),
+    ],
+)
+def test_websocket_end_frees_message_that_has_begun(act: Callable[[WebSocket], object]) -> None:
+    socket = opened()
+    socket.receive_text("[1,", 1.0, end=False)
+    assert socket.buffered == 3
+    act(socket)
+    assert socket.buffered == 0
+    socket.receive_text("2,", 1.0, end=False)
+    assert socket.buffered == 0
 
 
 def test_websocket_peer_close_follows_queued_output() -> None:
@@ -493,6 +515,50 @@ def test_websocket_message_at_minimum_rate_is_accepted() -> None:
     assert played.output() == []
 
 
+def test_websocket_message_over_five_minutes_is_closed() -> None:
+    """However steadily it grows. A message before it takes none of its time."""
+    socket = with_check(lambda body: None)
+    socket.disable_keep_alive()
+    for start in (0, 300):
+        for now in range(start, start + 300, 30):
+            socket.handle_timeout(now)
+            assert ended(socket) == []
+            socket.receive_text("x" * (30 * 1024), now, end=False)
+        if start == 0:
+            socket.receive_text("", 299.0)
+    socket.handle_timeout(600.0)
+    assert ended(socket) == [Close(1008, "a message arrives too slowly")]
+
+
+def test_websocket_growth_counts_for_one_message() -> None:
+    socket = with_check(lambda body: None)
+    socket.disable_keep_alive()
+    socket.receive_text("x" * (30 * 1024), 0.0, end=False)
+    socket.receive_text("", 0.0)
+    socket.receive_text("x", 10.0, end=False)
+    socket.handle_timeout(39.9)
+    assert ended(socket) == []
+    socket.handle_timeout(40.0)
+    assert ended(socket) == [Close(1008, "a message arrives too slowly")]
+
+
+def test_websocket_message_waits_while_reading_is_paused() -> None:
+    """A client that isn't read can't make its message grow."""
+    socket = with_check(lambda body: "not you")
+    socket.disable_keep_alive()
+    batch = json.encode([request(id, "ping") for id in range(100)]).decode()
+    while socket.next_event() is not PAUSED:
+        socket.receive_text(batch, 0.0)
+    socket.receive_text("[", 0.0, end=False)
+    socket.handle_timeout(30.0)
+    assert socket.next_event() is PAUSED
+    assert socket.next_deadline() == 60.0
+    assert socket.messages_to_send(59.0)
+    assert socket.next_event() is NEED_DATA
+    socket.handle_timeout(60.0)
+    assert ended(socket) == [Close(1008, "a message arrives too slowly")]
+
+
 def test_websocket_lost_leaves_no_deadline() -> None:
     harness = WebSocketHarness()
     for _ in range(5):
@@ -502,6 +568,59 @@ def test_websocket_lost_leaves_no_deadline() -> None:
         played.settle()
     harness.wait(31.0)
     assert harness.router.next_deadline() is None
+
+
+def test_websocket_write_timeout_ends_after_thirty_seconds() -> None:
+    socket = opened()
+    socket.receive_ping(b"", 2.0)
+    assert socket.messages_to_send(2.0)
+    socket.receive_ping(b"", 31.9)
+    socket.handle_timeout(31.9)
+    assert not socket.disconnected
+    socket.handle_timeout(32.0)
+    assert socket.disconnected
+    assert ended(socket) == []
+
+
+def test_websocket_peer_close_again_extends_no_timeout() -> None:
+    socket = opened()
+    for now in (2.0, 2.9):
+        socket.receive_close(1000, "", now)
+    assert socket.next_deadline() == 3.0
+    socket.handle_timeout(3.0)
+    assert socket.disconnected
+
+
+def test_websocket_closing_has_no_deadline_until_its_close_is_sent() -> None:
+    """It isn't pinged any more, and the driver has nothing to wake up for."""
+    socket = with_check(lambda body: None, token_expiry=15.0, first_message_timeout=10.0)
+    socket.receive_text("[", 0.0, end=False)
+    socket.fail(1.0)
+    assert socket.next_deadline() is None
+    for now in (10.0, 15.0, 20.0, 30.0):
+        socket.handle_timeout(now)
+    assert ended(socket) == [Close(1011, "internal error")]
+
+
+OUTPUTS: list[Callable[[WebSocket], object]] = [
+    lambda s: s.receive_ping(b"", 0.0),
+    lambda s: s.receive_text(json.encode(request(1, "tools/list")).decode(), 0.0),
+    lambda s: s.handle_timeout(20.0),
+    lambda s: s.fail(0.0),
+    lambda s: s.receive_eof(0.0),
+]
+
+
+@pytest.mark.parametrize("act", OUTPUTS, ids=["pong", "rejection", "ping", "close", "done"])
+def test_websocket_has_output_wakes_writer(act: Callable[[WebSocket], object]) -> None:
+    socket = with_check(lambda body: "not you")
+    assert not socket.has_output
+    act(socket)
+    while socket.next_event() is not NEED_DATA:
+        pass
+    assert socket.has_output
+    assert bool(socket.messages_to_send(20.0)) is not socket.done
+    assert socket.has_output is socket.done
 
 
 # -- Back-pressure -------------------------------------------------------------------------------
