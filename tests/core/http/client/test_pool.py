@@ -102,6 +102,43 @@ def test_pool_idle_connection_expires_after_keep_alive(lasts: float | None, good
     assert pool.next_deadline() is None
 
 
+def test_pool_deadline_is_first_expiry() -> None:
+    """Taking the last idle connection leaves none, and one that lasts longer puts nothing off."""
+    pool = used("a", "b")
+    assert pool.next_deadline() == 30.0
+    first, second = took(pool, CALL, 2.0), took(pool, CALL, 2.0)
+    assert pool.next_deadline() is None
+    pool.release(first, 10.0, complete=True)
+    pool.release(second, 10.0, complete=True, keep_alive_seconds=6.0)
+    assert pool.next_deadline() == 15.0
+    assert pool.expired(14.9) == []
+    assert pool.expired(15.0) == [second]
+    assert pool.next_deadline() == 40.0
+    assert took(pool, CALL, 16.0) is first
+    last = opened(pool, CALL, "last")
+    pool.release(first, 17.0, complete=True)
+    pool.release(last, 20.0, complete=True)
+    assert pool.next_deadline() == 47.0
+    pool.clear()
+    assert pool.next_deadline() is None
+
+
+@pytest.mark.parametrize("call", [CALL, STREAM])
+def test_pool_place_is_free_again_after_release_and_discard(call: HttpCall) -> None:
+    pool: Pool[Line] = Pool()
+    lines = [opened(pool, call, str(number)) for number in range(100)]
+    assert pool.acquire(call, 0.0) is PoolDecision.WAIT
+    assert pool.release(lines[0], 0.0, complete=False)
+    assert pool.acquire(call, 0.0) is PoolDecision.OPEN
+    assert pool.acquire(call, 0.0) is PoolDecision.WAIT
+    pool.discard(call)
+    assert pool.acquire(call, 0.0) is PoolDecision.OPEN
+    assert pool.acquire(call, 0.0) is PoolDecision.WAIT
+    assert not pool.release(lines[1], 0.0, complete=True)
+    assert took(pool, call, 1.0) is lines[1]
+    assert pool.acquire(call, 1.0) is PoolDecision.WAIT
+
+
 def test_pool_skips_expired_connection() -> None:
     pool = used("long")
     long = took(pool, CALL, 1.0)
@@ -178,6 +215,13 @@ def test_pool_shared_without_capacity_waits_for_connection_being_opened() -> Non
     assert pool.acquire(CALL, 0.0) is PoolDecision.WAIT
     pool.discard(CALL)
     assert [pool.acquire(CALL, 0.0) for _ in range(2)] == [PoolDecision.OPEN] * 2
+    # Until one has succeeded.
+    pool.opened(CALL, Line("three", 1))
+    assert not pool.shared
+    pool.opened(CALL, four := Line("four", 2))
+    assert took(pool, CALL, 1.0) is four
+    assert pool.acquire(CALL, 1.0) is PoolDecision.OPEN
+    assert pool.acquire(CALL, 1.0) is PoolDecision.WAIT
     assert not pool.release(one, 1.0, complete=True)
     assert took(pool, CALL, 1.0) is one
 

@@ -63,6 +63,21 @@ def test_response_encoded_body_is_rejected(coding: str) -> None:
     )
 
 
+def test_response_long_encoding_is_cut_in_the_error() -> None:
+    with pytest.raises(RemoteProtocolError) as caught:
+        response(content_encoding="z" * 41)
+    assert f"({'z' * 40})" in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_response_first_of_two_headers_counts(status: int) -> None:
+    twice = [(b"content-type", b"application/json"), (b"content-type", b"text/event-stream")]
+    coded = [(b"content-encoding", b"identity"), (b"content-encoding", b"gzip")]
+    found = Response(Head(status, twice + coded), 100)
+    assert list(found.feed(b"{}")) == []
+    assert (found.content_type, found.events, found.body) == (b"application/json", None, b"{}")
+
+
 @pytest.mark.parametrize("coding", ["identity", "Identity ", ""])
 def test_response_identity_encoding_is_accepted(coding: str) -> None:
     assert response(body=b"x", content_encoding=coding).body == b"x"
@@ -74,6 +89,9 @@ def test_response_identity_encoding_is_accepted(coding: str) -> None:
         (200, "text/event-stream", True, False),
         (200, "Text/Event-Stream; charset=utf-8", True, False),
         (201, "text/event-stream", True, False),
+        (299, "text/event-stream", True, False),
+        (199, "text/event-stream", False, False),
+        (300, "text/event-stream", False, False),
         (400, "text/event-stream", False, False),
         (200, "application/json", False, True),
         (200, "application/json;charset=utf-8", False, True),
@@ -115,6 +133,7 @@ PLAIN, JSON = "text/plain", "application/json"
             '400 Bad Request ({"jsonrpc":"2.0","id":1,"error":3})', REFUSED),
         (404, "text/html", b"<html>", {}, "404 Not Found: is this the URL of an MCP server?",
             REFUSED),
+        (418, PLAIN, b"y" * 200, {}, f"418 ({'y' * 200})", REFUSED),
         (418, PLAIN, b"y" * 201, {}, f"418 ({'y' * 200}...)", REFUSED),
         (429, "", b"", {"retry_after": "7"}, "429 Too Many Requests; try again after 7 s", BUSY),
         (
@@ -129,7 +148,10 @@ PLAIN, JSON = "text/plain", "application/json"
             REFUSED),
         (500, "", b"", {"retry_after": "7"}, "500 Internal Server Error: its log may say why",
             REFUSED),
+        # What a redirect says is for people, and where it leads is said elsewhere.
+        (300, PLAIN, b"choose", {}, "300", REFUSED),
         (304, "", b"", {}, "304", REFUSED),
+        (399, PLAIN, b"elsewhere", {}, "399", REFUSED),
     ],
 )  # fmt: skip
 def test_response_error_status_becomes_error_with_cure(
@@ -176,6 +198,14 @@ def test_response_refused_token_is_not_called_missing() -> None:
     body = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"it has expired"}}'
     explained = response(401, body=body, content_type="application/json")
     assert str(error_for_status("x: ", explained, sent_token=True)).endswith(" (it has expired)")
+
+
+def test_response_token_is_refused_by_a_challenge_only() -> None:
+    elsewhere = response(401, www_authenticate="Bearer", x_debug="invalid_token")
+    assert "wants an access token" in str(error_for_status("", elsewhere))
+    forbidden = response(403, www_authenticate='Bearer error="invalid_token"')
+    assert "Forbidden" in str(error_for_status("", forbidden))
+    assert "Forbidden" in str(error_for_status("", forbidden, sent_token=True))
 
 
 @pytest.mark.parametrize("challenge", ["Bearer", 'Bearer error="invalid_token"'])

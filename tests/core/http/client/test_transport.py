@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_core import AuthRequired, ConnectionLost, PeerError, RemoteProtocolError, State
+from mcp_core import (
+    NEED_DATA,
+    AuthRequired,
+    ConnectionLost,
+    MessageRejected,
+    PeerError,
+    RemoteProtocolError,
+    State,
+)
 from mcp_core import types as t
 from mcp_core.http import Head, HttpClientOptions
 from mcp_core.http.client._operation import (
@@ -24,7 +32,7 @@ from mcp_core.http.client._operation import (
     operation_name,
 )
 from mcp_core.http.client._response import Response, error_in
-from mcp_core.http.client._transport import ClientState, Transport
+from mcp_core.http.client._transport import ClientState, Transport, UnreadInput
 from mcp_core.protocol.messages._outbox import MessageKind, Outgoing
 from mcp_core.protocol.revisions._methods import Step
 from mcp_core.urls import Url
@@ -399,3 +407,150 @@ def test_transport_body_is_received_with_id_and_status() -> None:
     transport.act(post, (ResponseBody(b"{}"),), 1.0)
     assert state.received == [(b"{}", 3, 200)]
     assert state.failures == []
+
+
+# -- What an operation leaves behind ---------------------------------------------------------------
+
+
+def busy_state() -> tuple[RecordingState, PlainPost]:
+    """Return a state in which a request's call was taken by the driver, and is in each table."""
+    state, transport = new_transport()
+    out = a_request("tools/call", 3)
+    transport.send(out, 0.0)
+    post = transport.posts[0]
+    post.id = 3
+    state.make(post, b"POST", b"/", [], out)
+    del state.operations[1]  # the call before
+    state.set_deadline(post, 5.0)
+    state.unread[post.key] = UnreadInput()
+    state.authorizing.add(post)
+    return state, post
+
+
+def tables(state: ClientState) -> list[int]:
+    return [
+        len(state.operations),
+        len(state.unsent),
+        len(state.deadlines),
+        len(state.unread),
+        len(state.authorizing),
+    ]
+
+
+def test_state_forgets_all_of_an_operation() -> None:
+    state, post = busy_state()
+    assert tables(state) == [1, 1, 1, 1, 1]
+    assert state.is_authorizing(post)
+    assert repr(state) == "<ClientState: 1 calls, 1 deadlines>"
+    state.forget(post)
+    assert (tables(state), post.key, state.drops) == ([0] * 5, 0, [])
+    state.forget(post)
+    state.drop(post)
+    assert (tables(state), state.drops) == ([0] * 5, [])
+
+
+def test_state_drops_a_call_that_the_driver_has_taken_only() -> None:
+    state, post = busy_state()
+    kept = state.calls[0]
+    state.drop(post)
+    assert (state.calls, state.drops, tables(state)) == ([kept], [], [0] * 5)
+    state, post = busy_state()
+    state.calls.clear()
+    key = post.key
+    assert state.drop_unsent(3)
+    assert (state.drops, tables(state)) == ([key], [0] * 5)
+    assert not state.drop_unsent(3)
+
+
+def test_state_lingers_for_five_seconds_from_the_first_time() -> None:
+    state, post = busy_state()
+    state.set_deadline(post, None)
+    state.linger(post, 1.0)
+    assert tables(state) == [0] * 5  # the server hasn't seen what is being authorized
+    state, post = busy_state()
+    state.authorizing.clear()
+    state.set_deadline(post, None)
+    state.linger(post, 1.0)
+    state.linger(post, 2.0)
+    assert state.deadlines == {post: 6.0}
+
+
+@pytest.mark.parametrize(
+    ("id", "data", "unsent"),
+    [(3, b"{}", True), (None, b"{}", False), (3, b"", False)],
+    ids=["request", "notification", "rest of a stream"],
+)
+def test_state_call_without_our_request_is_never_unsent(
+    id: int | None, data: bytes, unsent: bool
+) -> None:
+    """The cancellation of a request that was sent must reach the server."""
+    state, post = RecordingState(), post_of(a_request("tools/call", 3))[1]
+    post.id = id
+    state.make(post, b"POST", b"/x", [(b"a", b"b")], Outgoing(data, MessageKind.REQUEST, id))
+    assert bool(state.unsent) is unsent
+    (call,) = state.calls
+    assert (call.key, call.idempotent, call.long_lived, call.brief) == (1, True, False, False)
+    assert (call.body, call.attempt, call.head.headers[-1]) == (data, None, (b"a", b"b"))
+    assert post.call is call
+
+
+@pytest.mark.parametrize(
+    ("configured", "own", "sends"),
+    [
+        ({}, {}, False),
+        ({"X-Api-Key": "k"}, {}, True),
+        ({}, {"Authorization": "Bearer t"}, True),
+        ({"Authorization": "Bearer t"}, {"X-A": "b"}, True),
+        ({"X-A": "b"}, {"X-B": "c"}, False),
+    ],
+)
+def test_state_knows_whether_a_call_sends_a_token(
+    configured: dict[str, str], own: dict[str, str], sends: bool
+) -> None:
+    conn: Any = FakeConnection()
+    options = HttpClientOptions(headers=configured)
+    state = ClientState(conn, Url.parse("https://a/mcp"), options)
+    for headers, expected in (own, sends), ({}, bool(configured) and "X-A" not in configured):
+        out = Outgoing(b"{}", MessageKind.REQUEST, 1, method="tools/list", headers=headers)
+        _, post = post_of(out)
+        state.make(post, b"POST", b"/mcp", [], out)
+        assert post.sent_token is expected
+
+
+@pytest.mark.parametrize(
+    ("out", "reports"),
+    [(a_request("tools/list"), False), (a_notification("x"), True), (RESPONSE, True)],
+)
+def test_state_reports_what_fails_without_a_request(out: Outgoing, reports: bool) -> None:
+    failures: list[tuple[Any, Any, float, int]] = []
+    fake: Any = FakeConnection()
+    fake.receive_failure = lambda id, error, now, status: failures.append((id, error, now, status))
+    fake.next_event = lambda: NEED_DATA
+    state = ClientState(fake, Url.parse("http://a/mcp"), HttpClientOptions())
+    error = ConnectionLost("gone")
+    state.message_failed(out, error, 2.0, 500)
+    assert failures == ([] if reports else [(1, error, 2.0, 500)])
+    assert [str(event.error) for event in state.events if isinstance(event, MessageRejected)] == (
+        ["gone"] if reports else []
+    )
+
+
+def test_transport_body_without_the_response_fails_its_request() -> None:
+    """A batch may have answered others, which are told of it."""
+    state, transport = new_transport()
+    told: list[Any] = []
+    transport.request_answered = lambda id, now: told.append((id, now))  # type: ignore[method-assign]
+    transport.send(a_request("tools/call", 3), 0.0)
+    post = transport.posts[0]
+    post.response_started(Head(200, []), 0.0)
+    state.receive = lambda *_: [3, 4, 5]  # type: ignore[method-assign]
+    transport.act(post, (ResponseBody(b"{}"),), 1.0)
+    assert (told, state.failures) == ([(4, 1.0), (5, 1.0)], [])
+    state.receive = lambda *_: [4]  # type: ignore[method-assign]
+    transport.act(post, (ResponseBody(b"{}"),), 2.0)
+    assert state.failures == []  # it was cancelled
+    state.fake.pending = {3}
+    transport.act(post, (ResponseBody(b"{}"),), 3.0)
+    ((out, error, status),) = state.failures
+    assert (out, status) == (post.out, 200)
+    assert "does not contain the response to the request" in str(error)

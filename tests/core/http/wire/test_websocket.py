@@ -576,9 +576,9 @@ def test_websocket_write_timeout_ends_after_thirty_seconds() -> None:
     assert socket.messages_to_send(2.0)
     socket.receive_ping(b"", 31.9)
     socket.handle_timeout(31.9)
-    assert not socket.disconnected
+    assert not bool(socket.disconnected)
     socket.handle_timeout(32.0)
-    assert socket.disconnected
+    assert bool(socket.disconnected)
     assert ended(socket) == []
 
 
@@ -614,11 +614,11 @@ OUTPUTS: list[Callable[[WebSocket], object]] = [
 @pytest.mark.parametrize("act", OUTPUTS, ids=["pong", "rejection", "ping", "close", "done"])
 def test_websocket_has_output_wakes_writer(act: Callable[[WebSocket], object]) -> None:
     socket = with_check(lambda body: "not you")
-    assert not socket.has_output
+    assert not bool(socket.has_output)
     act(socket)
     while socket.next_event() is not NEED_DATA:
         pass
-    assert socket.has_output
+    assert bool(socket.has_output)
     assert bool(socket.messages_to_send(20.0)) is not socket.done
     assert socket.has_output is socket.done
 
