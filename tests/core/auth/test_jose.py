@@ -178,6 +178,28 @@ def test_members_repeated_name_is_rejected(value: dict[str, Any]) -> None:
             parse_members(doubled.encode())
 
 
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [
+        (b'{"a":' + b"[" * 199 + b"1" + b"]" * 199 + b"}", True),
+        (b'{"a":' + b"[" * 201 + b"1" + b"]" * 201 + b"}", False),
+        (b'{"a":"\\""}', True),
+        (b'{"a\\"":1}', False),
+        (b'{"a\\"b\\"":1,"c":2}', False),
+        (b'{"a":1,"b":2,"a":3}', False),
+        (b'{"a":{"b":1,"b":2}}', True),
+        (b"[]", False),
+        (b'"a"', False),
+    ],
+)
+def test_members_of_other_json_are_rejected(text: bytes, good: bool) -> None:
+    if good:
+        assert list(parse_members(text)) == ["a"]
+    else:
+        with pytest.raises(InvalidPayload):
+            parse_members(text)
+
+
 # -- Keys ------------------------------------------------------------------------------------------
 
 
@@ -192,6 +214,9 @@ FORMATS: dict[str, Callable[[Any], Key]] = {
     "JWK without kid": lambda key: private_key(without_kid(key.as_dict(private=True)), kid="named"),
 }
 
+# The `kid` of keys whose format has none.
+NAMES = {FORMATS["PEM"]: None, FORMATS["text"]: "named", FORMATS["JWK without kid"]: "named"}
+
 
 @pytest.mark.parametrize("kind", sorted(PRIVATE))
 @pytest.mark.parametrize("load", FORMATS.values(), ids=FORMATS)
@@ -200,7 +225,7 @@ def test_private_key_every_format_loads(load: Callable[[Any], Key], kind: str) -
     key = PRIVATE[kind]
     mine = load(key)
     assert mine.kind == kind
-    assert mine.kid in (None, "named", key.kid)
+    assert mine.kid == NAMES.get(load, key.kid)
     assert mine.thumbprint == key.thumbprint() == ours(key).thumbprint
     assert mine.public_jwk == ours(key).public_jwk
     assert public_key(json.dumps(mine.public_jwk).encode()).thumbprint == mine.thumbprint
@@ -339,6 +364,38 @@ def test_public_key_any_members_load_or_raise_invalid_key(changes: dict[str, Any
             assert isinstance(public_key(jwk(key, **changes)), Key)
         except InvalidKey:
             continue
+
+
+def number(value: int) -> str:
+    return base64url(value.to_bytes((value.bit_length() + 7) // 8, "big"))
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ({"n": number(2**2047 + 1)}, None),
+        ({"n": number(2**2047 - 1)}, "2048 to 8192 bits"),
+        ({"n": number(2**8192 - 1)}, None),
+        ({"n": number(2**8192 + 1)}, "2048 to 8192 bits"),
+        ({"e": number(3)}, None),
+        ({"e": number(2)}, "exponent"),
+        ({"e": number(2**32 - 1)}, None),
+        ({"e": number(2**32 + 1)}, "exponent"),
+        ({"use": "sig", "key_ops": ["verify", "sign"]}, None),
+        ({"key_ops": []}, None),
+    ],
+)
+def test_public_key_rsa_limits_are_exact(members: dict[str, Any], words: str | None) -> None:
+    if words is None:
+        assert public_key(jwk(RSA, **members)).kind == "RSA"
+    else:
+        with pytest.raises(InvalidKey, match=words):
+            public_key(jwk(RSA, **members))
+
+
+def test_private_key_with_alg_supports_only_that() -> None:
+    key = private_key(RSA.as_dict(private=True) | {"alg": "PS256", "kid": "own"}, kid="other")
+    assert (key.algorithms, key.kid) == (("PS256",), "own")
 
 
 def test_key_set_skips_unusable_keys() -> None:
