@@ -286,8 +286,6 @@ def names_session(response: Response) -> bool:
     about the session: some servers answer without an id to a handler that has failed, too, and what
     may have run is never sent again.
     """
-    if response.kept is None:
-        return False  # it wasn't read
     body = response.body
     if _SESSION_WORDS.search(body) is None:
         return False

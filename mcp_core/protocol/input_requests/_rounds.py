@@ -535,7 +535,7 @@ def _message_in(dialect: Dialect, message: t.SamplingMessage) -> t.SamplingMessa
 
 def retry_delay(retry: int) -> float:
     """Return the seconds to wait before a retry; `retry` counts deferrals in a row, from 0."""
-    return min(0.1 * 2.0 ** min(retry, 6), 5.0)
+    return 0.1 * 2.0**retry if retry < 6 else 5.0
 
 
 class ClientRoundTrips:

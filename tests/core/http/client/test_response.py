@@ -8,7 +8,7 @@ import pytest
 
 from mcp_core import AuthRequired, Fault, RemoteProtocolError
 from mcp_core.http import Head
-from mcp_core.http.client._response import Response, error_for_status
+from mcp_core.http.client._response import Response, error_for_status, names_session
 
 
 def response(
@@ -131,6 +131,8 @@ PLAIN, JSON = "text/plain", "application/json"
             '400 Bad Request ({"jsonrpc":"2.0","id":1,"result":{}})', REFUSED),
         (400, JSON, b'{"jsonrpc":"2.0","id":1,"error":3}', {},
             '400 Bad Request ({"jsonrpc":"2.0","id":1,"error":3})', REFUSED),
+        (400, PLAIN, b'{"jsonrpc":"2.0","error":{"code":-1,"message":"a"}}', {},
+            '400 Bad Request ({"jsonrpc":"2.0","error":{"code":-1,"message":"a"}})', REFUSED),
         (404, "text/html", b"<html>", {}, "404 Not Found: is this the URL of an MCP server?",
             REFUSED),
         (418, PLAIN, b"y" * 200, {}, f"418 ({'y' * 200})", REFUSED),
@@ -214,6 +216,29 @@ def test_response_token_that_was_sent_decides_whether_it_is_missing(challenge: s
     head = response(401, www_authenticate=challenge)
     assert "does not accept the access token" in str(error_for_status("", head, sent_token=True))
     assert "wants an access token" in str(error_for_status("", head, sent_token=False))
+
+
+@pytest.mark.parametrize(
+    ("body", "is_so"),
+    [
+        (b"", False),
+        (b"Bad Request: no valid session ID", True),
+        (b"Bad Request", False),
+        (b'{"jsonrpc":"2.0","error":{"code":-1,"message":"unknown session"}}', True),
+        (b'{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"unknown session"}}', True),
+        (b'{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"unknown session"}}', False),
+        (b'{"jsonrpc":"2.0","id":"1","error":{"code":-1,"message":"unknown session"}}', False),
+        (b'{"jsonrpc":"2.0","method":"m","params":{"a":"unknown session"}}', False),
+        (b'{"jsonrpc":"2.0","id":null,"result":{"a":"unknown session"}}', False),
+        (b'{"session id":1', True),
+        (b'{"id": null, "session id":1', True),
+        (b'{"id": 7, "session id":1', False),
+        (b'{"result": null, "session id":1', False),
+        (b"session id" + b"x" * 65_536, False),  # it isn't kept
+    ],
+)
+def test_response_names_its_session_in_an_error_without_id(body: bytes, is_so: bool) -> None:
+    assert names_session(response(400, body=body)) is is_so
 
 
 def test_response_repr_shows_status_and_kind() -> None:

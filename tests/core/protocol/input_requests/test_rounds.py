@@ -841,6 +841,30 @@ def test_keep_stateful_response_is_found_in_next_run() -> None:
     assert not run.input_required
 
 
+def test_resumed_run_may_ask_another_question_under_the_same_key() -> None:
+    run = inquiry(received(peer=client(D)))
+    run.look_up(NAME, "k")
+    run.resume(t.InputRequiredResult(request_state="s"), {})
+    assert run.look_up(ROOTS, "k") == ("k", None)
+
+
+@pytest.mark.parametrize("version", [D, E])
+def test_computed_value_is_found_in_later_runs(version: str) -> None:
+    """No client can choose it: a response under its key is another thing."""
+    run = inquiry(received(peer=client(version), inputResponses={"k": 2}))
+    assert run.computed("k") is None
+    assert run.store_computed("k", b'{"a":1}') == run.computed("k") == Raw(b'{"a":1}')
+    returned = t.InputRequiredResult(request_state="s")
+    if version == D:
+        run.resume(returned, {})
+    else:
+        result = run.input_required_result(NOW, returned)
+        run = inquiry(retry(result, {"k": ALICE}))
+        assert run.responses.keys() == {"k"}
+    assert run.computed("k") == Raw(b'{"a":1}')
+    assert run.computed("other") is None
+
+
 def test_ask_custom_check_decides_validity() -> None:
     run = inquiry()
     key = asked_key(run, NAME)
