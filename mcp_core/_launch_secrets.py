@@ -37,6 +37,9 @@ _LONG_VALUE: Final = re.compile(r"""[^"'\r\n‹]+""")
 _OPTION: Final = re.compile(
     r"""(?P<name>(?<!\S)-[\w.-]{1,100}+)(?P<mark>[ ]+["']?)(?P<value>[^\s"',;}&‹-][^\s"',;}&‹]*+)"""
 )
+# A word, up to its `=` or `:`, that is one name. JSON, a shell's command and a header with a value
+# in base64, which may end in `=`, have more before that.
+_ONE_NAME: Final = re.compile(r"""[^\s"'{}:,;]+""")
 URL_IN_TEXT: Final = re.compile(r"""[a-z][a-z0-9+.-]{1,20}+://[^\s"'<>‹,;)\]}]+""", re.IGNORECASE)
 QUERY_PART: Final = re.compile(r"[^&;#?]+")
 # One of these is in every text in which `hide_pairs` finds something, in lower case.
@@ -176,12 +179,18 @@ def redact_words(
             continue
         hides_next = False
         header_name, colon, header_value = word.partition(":")
-        if equals and "://" not in name and _is_secret_option(name):
+        if equals and _ONE_NAME.fullmatch(name) and _is_secret_option(name):
             shown.append(f"{name}={hide(value)}")
-        elif "://" not in word and colon and " " not in header_name and is_secret_name(header_name):
+        elif (
+            colon
+            and "://" not in word
+            and _ONE_NAME.fullmatch(header_name)
+            and is_secret_name(header_name)
+        ):
             shown.append(f"{header_name}: {hide(header_value.strip())}")
         else:
-            hides_next = word.startswith("-") and "://" not in word and _is_secret_option(word)
+            is_option = word.startswith("-") and not equals and bool(_ONE_NAME.fullmatch(word))
+            hides_next = is_option and _is_secret_option(word)
             shown.append(hide_pairs(redact_word(word), hide))
     return shown
 

@@ -251,6 +251,23 @@ def test_sse_decoder_resumed_starts_with_last_id() -> None:
 
 @pytest.mark.requirement("HTTP-11")
 @pytest.mark.parametrize(
+    ("before", "id"),
+    [(b"", ""), (b"id: 7\ndata: a\n\n", ""), (b"id: 8\n", "8"), (b"data: a\n\nid: 8\n", "8")],
+)
+def test_sse_decoder_forgets_ids_of_complete_events_only(before: bytes, id: str) -> None:
+    """An id that has arrived with the event that is being read belongs to that event."""
+    decoder = SseDecoder("7", limit=100)
+    decoder.feed(before)
+    while decoder.next_event() is not None:
+        pass
+    decoder.forget_id()
+    assert decoder.last_id == ""
+    decoder.feed(b"data: b\n\n")
+    assert decoder.next_event() == sse_event(b"b", id=id)
+    assert decoder.last_id == id
+
+
+@pytest.mark.parametrize(
     ("event", "is_message"),
     [
         (b"data: {}\n\n", True),
