@@ -30,7 +30,7 @@ TOOL = "or let the tool report progress, which restarts it)"
 NONE: Any = None  # of events that are only passed on
 
 
-class Call(PendingCall[Any]):
+class ClockedCall(PendingCall[Any]):
     """A call at a clock that a test moves. Its requests are numbered from 1."""
 
     def __init__(self, steps: Generator[Any, Any, Any], **options: Any) -> None:
@@ -64,13 +64,13 @@ def asks(*steps: Any) -> Generator[Any, Any, Any]:
     return found
 
 
-def begun(*steps: Any, **options: Any) -> Call:
-    call = Call(asks(*(steps or (("m", None),))), **options)
+def begun(*steps: Any, **options: Any) -> ClockedCall:
+    call = ClockedCall(asks(*(steps or (("m", None),))), **options)
     call.begin()
     return call
 
 
-def timeout_text(call: Call) -> str:
+def timeout_text(call: ClockedCall) -> str:
     with pytest.raises(CallTimeout) as caught:
         call.result()
     return str(caught.value)
@@ -197,7 +197,7 @@ def test_call_that_is_over_ignores_what_follows() -> None:
 
 
 def test_call_without_a_request_is_over_at_once() -> None:
-    call = Call(asks())
+    call = ClockedCall(asks())
     call.begin()
     assert (call.done, call.woken, call.result(), call.id) == (True, 1, [], None)
 
@@ -216,7 +216,7 @@ def test_request_that_cannot_be_sent_ends_the_call() -> None:
     def fail(method: str, params: Any, call: Any, options: Any) -> Any:
         raise ValueError(f"{method} cannot be sent")
 
-    call = Call(asks(("m", None)))
+    call = ClockedCall(asks(("m", None)))
     call._send = fail
     call.begin()
     assert (call.done, call.woken) == (True, 1)
@@ -233,7 +233,7 @@ def test_abandoned_call_cleans_up() -> None:
         finally:
             left.append("steps")
 
-    call = Call(steps())
+    call = ClockedCall(steps())
     call.begin()
     call.abandon()
     assert left == ["steps"]
@@ -464,6 +464,7 @@ def test_pages_without_end_raise() -> None:
 
 
 def test_pages_over_the_limit_raise_unless_they_are_the_last() -> None:
+    """A page counts with its text, and with 64 bytes for each of its values."""
     # {"items":[1,2],"next_cursor":"a"} has 33 bytes, and an object, a list and two commas.
     size = 33 + 4 * 64
     pages = listing(2 * size)
