@@ -9,10 +9,12 @@ import pytest
 import trio
 
 from mcp_core.trace import TraceLine
+from mcp_trio.oracle.fuzz._fault import TargetFault
 from mcp_trio.oracle.fuzz._revisions import META
-from mcp_trio.oracle.fuzz._shared_trace import new_header
+from mcp_trio.oracle.fuzz._shared_trace import MAX_KEPT, new_header
 from mcp_trio.oracle.fuzz.client._client_session import ClientSession
 from mcp_trio.oracle.fuzz.client._script import MAX_FOLLOWED
+from mcp_trio.oracle.fuzz.client._wrong_answers import Action
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
@@ -24,6 +26,9 @@ META_OF_NEW = {
     META + "clientCapabilities": {},
     META + "clientInfo": INFO,
 }
+
+
+REFUSED = ", which the client has to refuse, was not answered within 2 s"
 
 
 class StayingLink:
@@ -185,3 +190,215 @@ async def test_response_with_another_id_is_one_fault(
     await client.session.wait_for_response(wait, 2.0, StayingLink())
     found = [fault.row for fault in client.session.take_faults()]
     assert found == ([] if id == wait.id else ["RPC-7"])
+
+
+# -- What the session notes ------------------------------------------------------------------------
+
+
+def received(session: ClientSession, message: Any) -> list[Any]:
+    raw = message if isinstance(message, str) else json.dumps(message)
+    return session.receive(TraceLine(t=0.0, sender="client", raw=raw))
+
+
+def fault(row: str, method: str = "") -> TargetFault:
+    return TargetFault(kind="row", row=row, method=method)
+
+
+async def test_faults_are_kept_once_for_each_key_and_up_to_a_limit() -> None:
+    session = HandPlayedClient(OLD).session
+    for _ in range(2):
+        for number in range(MAX_KEPT + 5):
+            session.add_fault(fault("RPC-7", f"acme/{number}"))
+    assert session.has_fault(fault("RPC-7").cause)
+    assert not session.has_fault(fault("ERR-1").cause)
+    found = session.take_faults()
+    assert [each.method for each in found] == [f"acme/{number}" for number in range(MAX_KEPT)]
+    assert session.take_faults() == []
+    for number in range(MAX_KEPT + 5):
+        session.note(str(number))
+    assert session.notes == [str(number) for number in range(MAX_KEPT)]
+
+
+@pytest.mark.parametrize(("transport", "revision"), [("stdio", ""), ("http", OLD)])
+async def test_connection_begins_anew_unless_it_is_one_of_http(
+    transport: str, revision: str
+) -> None:
+    session = ClientSession(new_header("server", transport, "client"), keep=False)
+    session.begin_case([("serve", [OLD], [])])
+    assert session.begin_conversation() == 1
+    message = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": INFO}
+    received(session, {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": message})
+    assert session.begin_conversation() == 2
+    assert session.server.revision == revision
+    assert session.lines is None
+
+
+async def test_request_is_waiting_until_its_response_is_sent() -> None:
+    session = HandPlayedClient(OLD).session
+    received(session, {"jsonrpc": "2.0", "id": 1, "method": "ping"})
+    received(session, {"jsonrpc": "2.0", "id": "a", "method": "ping"})
+    received(session, {"jsonrpc": "2.0", "id": 3, "method": "subscriptions/listen"})
+    received(session, {"jsonrpc": "2.0", "id": 1.5, "method": "ping"})
+    received(session, {"jsonrpc": "2.0", "id": 5, "result": {}})
+    assert session.waiting == {1, "a"}
+    session.note_sent(b'{"jsonrpc":"2.0","id":"a","method":"roots/list"}')
+    session.note_sent(b'{"jsonrpc":"2.0","id":{},"result":{}}')
+    assert session.waiting == {1, "a"}
+    session.note_sent(b'[{"jsonrpc":"2.0","id":"a","result":{}}]')
+    assert session.waiting == {1}
+    session.note_sent(b'{"jsonrpc":"2.0","id":1,"error":{}}' + b" " * 5_000_000)
+    assert session.waiting == {1}  # too long to be read
+    assert session.messages == 5
+
+
+@pytest.mark.parametrize(
+    "raw", ["", "null", "{", "[" * 100_000, "[5]", '{"id": NaN}', '{"id": Infinity, "method": "a"}']
+)
+async def test_line_without_a_message_has_no_reaction(raw: str) -> None:
+    session = HandPlayedClient(OLD).session
+    assert received(session, raw) == []
+    assert session.messages == 0
+
+
+async def test_each_message_of_a_batch_has_its_reaction() -> None:
+    session = HandPlayedClient("2025-03-26").session
+    batch = [{"jsonrpc": "2.0", "id": id, "method": "ping"} for id in (1, 2)]
+    reactions = received(session, [*batch, 5])
+    assert [each.place for each in reactions] == [0, 1]
+    assert session.messages == 2
+
+
+async def test_finding_names_the_method_of_its_line_or_of_the_question() -> None:
+    """A response has the method of the server's request, and junk the last method."""
+    client = HandPlayedClient(OLD, ("push", "roots", 1, 0))
+    client.open()
+    client.request("tools/list")
+    [wait] = [each for each in client.actions if each.kind == "await"]
+    client.session.take_faults()
+    received(client.session, {"jsonrpc": "2.0", "id": wait.id, "result": {"roots": 5}})
+    received(client.session, {"jsonrpc": "2.0", "id": 424_242, "result": {}})
+    received(client.session, {"jsonrpc": "1.0", "id": 9, "method": "tools/call"})
+    methods = [(each.row, each.method) for each in client.session.take_faults()]
+    assert {("ROOT-2", "roots/list"), ("RPC-7", ""), ("RPC-1", "tools/call")} <= set(methods)
+    received(client.session, "{")
+    assert {each.method for each in client.session.take_faults()} == {"tools/call"}
+
+
+@pytest.mark.parametrize(
+    ("requests", "size", "is_over"),
+    [(300, 0, False), (301, 0, True), (1, 64 << 20, True), (1, (64 << 20) - 100, False)],
+)
+async def test_client_has_limits(requests: int, size: int, is_over: bool) -> None:
+    """What comes above them is judged, but has no response."""
+    session = HandPlayedClient(OLD).session
+    for id in range(requests - 1):
+        session.server.receive({"jsonrpc": "2.0", "id": id, "method": "ping"})
+    session._received = size  # a line of so many bytes would take long
+    received(session, {"jsonrpc": "2.0", "id": -1, "method": "ping"})
+    assert session.is_over_limits is is_over
+    assert bool(received(session, {"jsonrpc": "2.0", "id": -2, "method": "ping"})) is not is_over
+
+
+@pytest.mark.parametrize(
+    ("status", "stderr", "text"),
+    [
+        (None, b"", ""),
+        (3, b"", " (exit status 3)"),
+        (None, b"first\nlast\n", ": last"),
+        (1, b"ValueError: no\nbye \xff\x1b\n", " (exit status 1): ValueError: no"),
+        (None, b"x" * 500, ": " + "x" * 200),
+        (None, b"a\x1b[2J", ": a\\u001b[2J"),
+    ],
+)
+async def test_end_of_a_client_is_its_status_and_its_error(
+    status: int | None, stderr: bytes, text: str
+) -> None:
+    session = HandPlayedClient(OLD).session
+    session.exit_status, session.stderr = status, stderr
+    assert session.describe() == text
+
+
+@pytest.mark.parametrize(
+    ("disturbed", "method", "text"),
+    [
+        (set(), "ping", "a ping of the server was not answered within 2 s"),
+        ({"tasks", "pages", "rounds"}, "ping", "a ping of the server was not answered within 2 s"),
+        (set(), "acme/a", f"acme/a{REFUSED}"),
+        (
+            set(),
+            "",
+            f"a request without a method{REFUSED}",
+        ),
+        ({"pairing"}, "ping", None),
+        ({"handshake", "tasks"}, "acme/a", None),
+    ],
+)
+async def test_silence_is_a_fault_unless_the_case_can_be_the_reason(
+    disturbed: set[str], method: str, text: str | None
+) -> None:
+    client = HandPlayedClient(OLD)
+    client.open()
+    client.session.server.disturbed |= disturbed
+    client.session.report_silence(method, 2.0)
+    found = client.session.take_faults()
+    assert [each.sentence for each in found] == ([] if text is None else [text])
+    assert [each.row for each in found] == (
+        [] if text is None else ["PING-2" if method == "ping" else "RPC-35"]
+    )
+    assert all(OLD in each.link and each.level == "MUST" for each in found)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "exit_status", "is_closed", "waited", "is_fault"),
+    [
+        (3_600.0, None, False, 2.0, True),
+        (0.2, None, False, 0.2, False),  # code of the client's author
+        (3_600.0, 1, False, 0.0, False),
+        (3_600.0, None, True, 0.0, False),
+    ],
+)
+async def test_response_is_waited_for_while_it_can_come(
+    seconds: float,
+    exit_status: int | None,
+    is_closed: bool,
+    waited: float,
+    is_fault: bool,
+    autojump_clock: MockClock,
+) -> None:
+    client = HandPlayedClient(OLD, ("push", "ping", 1, 0))
+    client.open()
+    client.request("tools/list")
+    session = client.session
+    session.exit_status, session.is_closed = exit_status, is_closed
+    [wait] = [each for each in client.actions if each.kind == "await"]
+    began = trio.current_time()
+    action = Action(kind="await", id=wait.id, seconds=seconds)
+    await session.wait_for_response(action, 2.0, StayingLink())
+    assert trio.current_time() - began == pytest.approx(waited, abs=0.01)
+    assert [each.row for each in session.take_faults()] == (["PING-2"] if is_fault else [])
+
+
+async def test_response_ends_its_wait(autojump_clock: MockClock) -> None:
+    client = HandPlayedClient(OLD, ("push", "ping", 1, 0))
+    client.open()
+    client.request("tools/list")
+    [wait] = [each for each in client.actions if each.kind == "await"]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(client.session.wait_for_response, wait, 2.0, StayingLink())
+        await trio.sleep(1.0)
+        received(client.session, {"jsonrpc": "2.0", "id": wait.id, "result": {}})
+        answered = trio.current_time()
+    assert trio.current_time() - answered < 0.01
+    assert client.session.last_activity == answered
+    assert client.session.take_faults() == []
+
+
+async def test_session_counts_its_seconds(autojump_clock: MockClock) -> None:
+    session = HandPlayedClient(OLD).session
+    await trio.sleep(5.0)
+    assert session.time() == 5.0
+    session.begin_case([("serve", [OLD], [])])
+    session.note_sent(b"{}")
+    assert session.last_activity == session.began_at + 5.0
+    session.began_at += 10.0
+    assert session.time() == 0.0

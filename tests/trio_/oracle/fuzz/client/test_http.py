@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import h11
 import pytest
 import trio
+import trio.testing
 
 from mcp_trio import memory_pair
 from mcp_trio.oracle.fuzz._shared_trace import new_header
 from mcp_trio.oracle.fuzz.client._client_session import ClientSession
 from mcp_trio.oracle.fuzz.client._http import HttpServerLink
+from mcp_trio.oracle.fuzz.client._wrong_http import TYPES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -38,14 +40,14 @@ class ScriptedServerClient:
         self._nursery = nursery
 
     async def send(
-        self, method: str, headers: dict[str, str], body: bytes = b""
+        self, method: str, headers: dict[str, str], body: bytes = b"", target: str = "/mcp"
     ) -> ArrivingResponse:
         ours, theirs = memory_pair()
         serve: Any = self.link._serve
         self._nursery.start_soon(serve, theirs)
         exchange = ArrivingResponse(ours)
         more = {"host": "h", "content-length": str(len(body)), **headers}
-        request = h11.Request(method=method, target="/mcp", headers=[*more.items()])
+        request = h11.Request(method=method, target=target, headers=[*more.items()])
         data = exchange.h11.send(request) or b""
         if body:
             data += exchange.h11.send(h11.Data(data=body)) or b""
@@ -53,7 +55,7 @@ class ScriptedServerClient:
         head = await exchange.event()
         assert isinstance(head, h11.Response)
         exchange.status = head.status_code
-        exchange.headers = {name.decode(): value.decode() for name, value in head.headers}
+        exchange.headers = {name.decode(): value.decode("latin-1") for name, value in head.headers}
         return exchange
 
     async def post(self, method: str, **params: Any) -> ArrivingResponse:
@@ -169,3 +171,241 @@ async def test_client_that_does_not_read_loses_its_connection(autojump_clock: Mo
             await serve(theirs)
         assert trio.current_time() - began == 10
         assert wire.link.active == 1  # of the opening
+
+
+async def ended(exchange: ArrivingResponse) -> bytes:
+    """Return the body of a response that has ended."""
+    body = await exchange.body()
+    assert exchange.ended
+    return body
+
+
+async def test_each_session_has_an_id(autojump_clock: MockClock) -> None:
+    async with served() as wire:
+        first, second = [await wire.post("initialize", **INITIALIZE) for _ in range(2)]
+        assert first.headers["mcp-session-id"] == "session-2"
+        assert second.headers["mcp-session-id"] == wire.link.session_id == "session-3"
+        assert "mcp-session-id" not in (await wire.post("ping")).headers
+
+
+@pytest.mark.parametrize(("before", "kind"), [(1, "application/json"), (0, "text/event-stream")])
+async def test_responses_are_bodies_and_streams_in_turn(
+    before: int, kind: str, autojump_clock: MockClock
+) -> None:
+    async with served() as wire:
+        for _ in range(before):
+            await ended(await wire.post("ping"))
+        exchange = await wire.post("ping")
+        assert (exchange.status, exchange.headers["content-type"]) == (200, kind)
+        body = (await ended(exchange)).removeprefix(b"data: ")
+        assert json.loads(body) == {"jsonrpc": "2.0", "id": 1, "result": {}}
+        assert wire.session.waiting == set()
+        assert wire.session.acting == 0
+
+
+async def test_late_body_comes_after_a_moment(autojump_clock: MockClock) -> None:
+    async with served(("answer", "late", 2, 0), ("answer", "late", 3, 0)) as wire:
+        await ended(await wire.post("ping"))
+        for kind in ("application/json", "text/event-stream"):
+            began = trio.current_time()
+            exchange = await wire.post("ping")
+            assert exchange.headers["content-type"] == kind
+            assert await ended(exchange)
+            assert trio.current_time() - began == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("place", [1, 2])
+async def test_two_messages_make_a_stream(place: int, autojump_clock: MockClock) -> None:
+    async with served(("answer", "twice", place, 0)) as wire:
+        for _ in range(place):
+            exchange = await wire.post("ping")
+        assert exchange.headers["content-type"] == "text/event-stream"
+        assert (await ended(exchange)).count(b"data: ") == 2
+
+
+async def test_request_without_a_response_stays_open(autojump_clock: MockClock) -> None:
+    """Nothing acts meanwhile, so that the case can end."""
+    async with served(("answer", "never", 1, 0)) as wire:
+        with trio.move_on_after(60) as waiting:
+            await wire.post("ping")
+        assert waiting.cancelled_caught
+        assert wire.session.acting == 0
+        assert wire.session.waiting == {1}
+        await wire.link.close()
+
+
+async def test_connection_ends_in_place_of_a_response(autojump_clock: MockClock) -> None:
+    async with served(("answer", "close", 1, 0), ("answer", "half", 2, 1)) as wire:
+        first = await wire.post("ping")
+        assert first.headers["content-type"] == "text/event-stream"
+        with pytest.raises(h11.RemoteProtocolError):
+            await first.body()
+        assert (wire.session.lines or [])[-1].end == "reset"
+
+
+async def test_subscription_stays_open_after_its_acknowledgement(autojump_clock: MockClock) -> None:
+    async with served(revision=NEW) as wire:
+        meta = {f"{META}protocolVersion": NEW}
+        exchange = await wire.post("subscriptions/listen", _meta=meta, notifications={})
+        assert b"acknowledged" in await exchange.body()
+        assert not exchange.ended
+        assert wire.session.acting == 0
+
+
+async def test_ping_waits_on_its_stream_for_the_response(autojump_clock: MockClock) -> None:
+    async with served(("push", "ping", 1, 0)) as wire:
+        exchange = await wire.post("tools/list")
+        began = trio.current_time()
+        body = await ended(exchange)
+        assert trio.current_time() - began == pytest.approx(5.0, abs=0.1)  # the link's timeout
+        assert body.count(b"data: ") == 2
+        assert "PING-2" in [each.row for each in wire.session.take_faults()]
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "location", "has_body"),
+    [
+        (0, 400, "/elsewhere", False),
+        (1, 401, "/mcp", False),
+        (33, 400, "/elsewhere", True),
+        (34, 401, "/mcp", True),
+        (66, 400, "/elsewhere", False),
+        (33 + 19, 204, "/elsewhere", False),
+        (33 + 26, 304, "/elsewhere", False),
+    ],
+)
+async def test_wrong_status_has_what_some_clients_follow(
+    number: int, status: int, location: str, has_body: bool, autojump_clock: MockClock
+) -> None:
+    async with served(("http", "status", 1, number)) as wire:
+        exchange = await wire.post("ping")
+        assert exchange.status == status
+        assert exchange.headers["location"] == location
+        assert exchange.headers["retry-after"] == "0"
+        assert exchange.headers["www-authenticate"].startswith("Bearer")
+        body = await ended(exchange)
+        assert (b'"result"' in body) is has_body
+        assert ("content-length" in exchange.headers) is (status not in (204, 304))
+
+
+@pytest.mark.parametrize("number", range(len(TYPES)))
+async def test_wrong_type_is_of_the_right_body(number: int, autojump_clock: MockClock) -> None:
+    async with served(("http", "type", 1, number)) as wire:
+        exchange = await wire.post("ping")
+        assert exchange.headers.get("content-type") == TYPES[number]
+        assert json.loads(await ended(exchange))["result"] == {}
+
+
+@pytest.mark.parametrize("number", range(6))
+async def test_wrong_session_is_another_or_none(number: int, autojump_clock: MockClock) -> None:
+    async with served(("http", "session", 1, number)) as wire:
+        exchange = await wire.post("ping")
+        assert exchange.status == (404 if number == 5 else 200)
+        assert (await wire.send("POST", {"mcp-session-id": "session-1"}, b"{}")).status == (
+            404 if number == 5 else 202
+        )
+        if number == 5:
+            assert await ended(exchange) == b""
+        else:
+            assert exchange.headers["mcp-session-id"] != "session-1"
+
+
+async def test_wrong_bytes_end_the_connection(autojump_clock: MockClock) -> None:
+    async with served(("http", "body", 1, 0)) as wire:
+        exchange = await wire.post("ping")
+        assert exchange.status == 200
+        exchange.ended = False
+        assert await exchange.body() == b""
+        assert (wire.session.lines or [])[-1].end == "reset"
+
+
+@pytest.mark.parametrize(("target", "status"), [("/mcp?a=b", 202), ("/", 404), ("/mcp/a", 404)])
+async def test_path_beside_the_endpoint_is_not_found_and_not_in_the_trace(
+    target: str, status: int, autojump_clock: MockClock
+) -> None:
+    async with served() as wire:
+        lines, exchanges = len(wire.session.lines or ()), wire.link.exchanges
+        assert (await wire.send("POST", {}, b"{}", target)).status == status
+        assert wire.link.exchanges - exchanges == (status == 202)
+        assert (len(wire.session.lines or ()) > lines) is (status == 202)
+
+
+async def test_body_that_is_not_utf_8_is_kept_as_bytes(autojump_clock: MockClock) -> None:
+    async with served() as wire:
+        assert (await wire.send("POST", {}, b"\xff")).status == 202
+        line = [each for each in wire.session.lines or () if each.sender == "client"][-1]
+        assert (line.raw, line.data) == (None, b"\xff")
+        assert line.http is not None
+        assert (line.http.method, line.http.target, line.http.version) == ("POST", "/mcp", "1.1")
+        assert ("host", "h") in line.http.headers
+
+
+@pytest.mark.parametrize(("revision", "status"), [(OLD, 200), (NEW, 405)])
+async def test_session_can_be_ended_where_there_are_any(
+    revision: str, status: int, autojump_clock: MockClock
+) -> None:
+    async with served(revision=revision) as wire:
+        assert (await wire.send("DELETE", {"mcp-session-id": "session-1"})).status == status
+
+
+async def test_case_has_a_limited_number_of_exchanges(autojump_clock: MockClock) -> None:
+    async with served() as wire:
+        wire.link.exchanges = 999
+        assert (await wire.send("POST", {}, b"{}")).status == 202
+        lines = len(wire.session.lines or ())
+        with pytest.raises(h11.RemoteProtocolError):
+            await wire.send("POST", {}, b"{}")
+        assert len(wire.session.lines or ()) == lines
+
+
+async def test_client_that_is_closed_gets_no_response(autojump_clock: MockClock) -> None:
+    async with served() as wire:
+        wire.session.is_closed = True
+        with pytest.raises(h11.RemoteProtocolError):
+            await wire.send("POST", {}, b"{}")
+
+
+@pytest.mark.parametrize(
+    ("data", "notes"),
+    [
+        (b"garbage\r\n\r\n", 1),
+        (b"POST /mcp HTTP/1.1\r\nhost: h\r\ncontent-length: 99999999\r\n\r\n", 0),
+        (b"POST /mcp HTTP/1.1\r\nhost: h\r\ncontent-length: 5\r\n\r\n{", 0),
+    ],
+)
+async def test_request_that_is_not_http_is_noted(
+    data: bytes, notes: int, autojump_clock: MockClock
+) -> None:
+    """One that is only slow or too large isn't."""
+    async with served() as wire:
+        ours, theirs = memory_pair()
+        await ours.send_all(data)
+        serve: Any = wire.link._serve
+        await serve(theirs)
+        assert len(wire.session.notes) == notes
+
+
+async def test_link_has_ended_once_no_connection_is_open(autojump_clock: MockClock) -> None:
+    async with trio.open_nursery() as nursery:
+        session = ClientSession(new_header("server", "http", "client"), keep=True)
+        session.begin_case([("serve", [OLD], [])])
+        wire = ScriptedServerClient(session, nursery)
+        assert wire.link.has_ended
+        exchange = await wire.send("POST", {}, b"{}")
+        assert not wire.link.has_ended
+        async with trio.open_nursery() as waiting:
+            waiting.start_soon(session.wait_changed, 60.0)
+            await trio.testing.wait_all_tasks_blocked()
+            began = trio.current_time()
+            await exchange.stream.aclose()
+        assert trio.current_time() == began
+        assert wire.link.has_ended
+
+
+async def test_port_is_given_and_closed(autojump_clock: MockClock) -> None:
+    session = ClientSession(new_header("server", "http", "client"), keep=True)
+    link = HttpServerLink(session, timeout=5.0)
+    async with trio.open_nursery() as nursery:
+        port = await nursery.start(link.serve)
+        assert 0 < port < 65_536
+        await link.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,9 +12,18 @@ from mcp_core.trace import Judge, TraceHeader, TraceLine
 from mcp_core.trace.judge._shapes import find_shape_error
 from mcp_trio.oracle.fuzz._revisions import META, dialect_of
 from mcp_trio.oracle.fuzz.client._questions import QUESTIONS, RIGHT_QUESTIONS, find_question
-from mcp_trio.oracle.fuzz.client._script import MAX_FOLLOWED, PUSHES, Reaction, ScriptedServer
-from mcp_trio.oracle.fuzz.client._wrong_answers import ANSWERS, JUNK, is_lawful
+from mcp_trio.oracle.fuzz.client._script import (
+    MAX_FOLLOWED,
+    MAX_METHODS,
+    PUSHES,
+    Reaction,
+    ScriptedServer,
+)
+from mcp_trio.oracle.fuzz.client._wrong_answers import ANSWERS, JUNK, Action, is_lawful
 from mcp_trio.oracle.fuzz.client._wrong_http import HTTP_WAYS, raw_response
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Json = dict[str, Any]
 
@@ -262,3 +271,424 @@ def test_revision_of_the_opening_is_none_of_the_handshakes(number: int) -> None:
 
 def test_junk_has_no_line_feeds() -> None:
     assert all(b"\n" not in each for each in JUNK)
+
+
+# -- What a step does to what the client may do next -----------------------------------------------
+
+OLD = STATEFUL[0]
+ABLE: Json = {
+    "roots": {},
+    "sampling": {"tools": {}, "context": {}},
+    "elicitation": {"form": {}, "url": {}},
+}
+
+
+def able(message: Json) -> Json:
+    """Return a request with a progress token, by a client that has all capabilities."""
+    params = message["params"]
+    meta = params.get("_meta", {})
+    if META + "clientCapabilities" in meta:
+        meta = {**meta, META + "clientCapabilities": ABLE}
+    if "capabilities" in params:
+        params = {**params, "capabilities": ABLE}
+    return {**message, "params": {**params, "_meta": {**meta, "progressToken": "t"}}}
+
+
+def judged(revision: str, *steps: tuple[Any, ...], method: str) -> tuple[ScriptedServer, set[str]]:
+    """Play an opening and a request. Return the server, and the rows that it has broken."""
+    judge = Judge(TraceHeader(format_version=1, observer="server", transport="stdio"))
+    played = server(revision, *steps)
+    said = [able(opening(revision))]
+    if dialect_of(revision).stateful:
+        said.append({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    said.append(able(request(2, method, revision, **PARAMS.get(method, {}))))
+    found = []
+    while said:
+        message = said.pop(0)
+        reaction = played.receive(message)
+        found += judge.receive(TraceLine(t=0, sender="client", raw=json.dumps(message)))
+        for action in reaction.actions if reaction is not None else ():
+            if action.kind == "await":
+                refused = {"code": -32601, "message": "no"}
+                said.append({"jsonrpc": "2.0", "id": action.id, "error": refused})
+            elif action.kind == "send":
+                raw = action.data.decode("utf-8", "replace")
+                found += judge.receive(TraceLine(t=0, sender="server", raw=raw))
+    found += judge.close()
+    return played, {each.row for each in found if each.is_certain and each.side == "server"}
+
+
+_ERA = {"era", "pairing", "tasks"}
+_ODD = {"pairing", "tasks", "questions"}
+
+
+@pytest.mark.parametrize(
+    ("what", "old", "new", "numbers"),
+    [
+        ("ping", set(), {"era", "pairing"}, range(5)),
+        ("roots", {"tasks"}, _ERA, (0, 1, 4, 5)),
+        ("roots", _ODD, _ODD | {"era"}, (2, 3, 6)),
+        ("sampling", {"tasks"}, _ERA, range(RIGHT_QUESTIONS["sampling/createMessage"])),
+        ("sampling", _ODD, _ODD | {"era"}, (RIGHT_QUESTIONS["sampling/createMessage"],)),
+        ("elicitation", {"tasks"}, _ERA, range(RIGHT_QUESTIONS["elicitation/create"])),
+        ("elicitation", _ODD, _ODD | {"era"}, (RIGHT_QUESTIONS["elicitation/create"],)),
+        ("unknown-request", {"tasks"}, _ERA, range(7)),
+        ("cancelled-request", {"tasks"}, _ERA, range(2)),
+        ("list-changed", set(), {"era"}, range(6)),
+        ("progress", set(), set(), (0, 6)),
+        ("progress", {"pairing"}, {"pairing"}, range(1, 5)),
+        ("log", set(), {"pairing"}, (0, 7)),
+        ("log", {"pairing"}, {"pairing"}, (1, 2, 3, 4)),
+        ("notification", set(), set(), (0, 1, 19, 20)),
+        ("notification", {"pairing", "tasks"}, {"pairing", "tasks"}, range(2, 19)),
+        ("response", {"pairing"}, {"pairing"}, range(6)),
+        ("junk", {"pairing", "framing"}, {"pairing", "framing"}, range(len(JUNK))),
+        ("batch", {"pairing", "framing"}, {"pairing", "framing"}, range(5)),
+        ("empty-line", set(), set(), range(3)),
+    ],
+)
+def test_push_disturbs_by_its_kind_and_is_right_if_it_does_not(
+    what: str, old: set[str], new: set[str], numbers: Iterable[int]
+) -> None:
+    """The judge confirms it: what breaks one of its rows for servers may confuse a client."""
+    for number in numbers:
+        for revision, disturbed in ((OLD, old), (NEWEST, new)):
+            played, rows = judged(revision, ("push", what, 1, number), method="tools/list")
+            assert (number, played.disturbed) == (number, disturbed)
+            assert not rows or disturbed, number
+
+
+# Answers that break a row of the judge, in each number below 14.
+_ALWAYS_WRONG = (
+    *("twice", "id-other", "version", "both", "odd-result", "batch", "progress-after", "task"),
+    "acknowledged",
+)
+# These do so in some numbers. In others they do what a client could be confused by.
+_SOMETIMES_WRONG = {
+    ("id-type", "tools/call"): {0, 6, 12},
+    ("without", "tools/call"): {1, 2, 4, 5, 7, 8, 10, 11, 13},
+    ("odd-error", "tools/call"): {0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 13},
+    ("cursor", "tools/list"): {2, 4, 10, 11},
+    ("unsupported", "tools/call"): {3, 4, 5, 6, 7, 12, 13},
+    ("result-type", "tools/call"): set(range(14)),
+    ("input", "tools/list"): set(range(14)),
+}
+
+
+@pytest.mark.parametrize("how", [each for each in ANSWERS if each not in ("huge", "deep")])
+@pytest.mark.parametrize("method", ["tools/call", "tools/list"])
+def test_lawful_answer_breaks_no_row(how: str, method: str) -> None:
+    """The judge's rows for servers are another opinion of what is lawful."""
+    for revision in (OLD, NEWEST):
+        broken = set()
+        for number in range(14):
+            _, rows = judged(revision, ("answer", how, 1, number), method=method)
+            if rows:
+                broken.add(number)
+            if is_lawful(how, number, method, revision) and (how, number % 6) != ("error", 3):
+                assert not rows, number
+        if how in _ALWAYS_WRONG:
+            assert broken == set(range(14))
+        if revision == NEWEST and (how, method) in _SOMETIMES_WRONG:
+            assert broken == _SOMETIMES_WRONG[how, method]
+
+
+def test_each_round_before_the_wrong_ones_is_lawful() -> None:
+    lawful = []
+    for number in range(sum(map(len, QUESTIONS.values())) + 14):
+        lawful.append(is_lawful("input", number, "tools/call", NEWEST))
+        if lawful[-1]:
+            _, rows = judged(NEWEST, ("answer", "input", 1, number), method="tools/call")
+            assert not rows, number
+    right = 5 + sum(RIGHT_QUESTIONS.values())
+    assert lawful[: right + 8] == [True] * right + [False] * 8
+
+
+# -- Steps and places ------------------------------------------------------------------------------
+
+
+def test_step_that_cannot_be_read_hides_no_later_one() -> None:
+    played = server(OLD, ("acme",), ("answer", "never", 0, 0))
+    assert sent(played.receive(opening(OLD))) == []
+
+
+@pytest.mark.parametrize(
+    ("steps", "requests"),
+    [([], 0), ([("answer", "late", 0, 0)], 1), ([("push", "ping", 3, 0), ("acme", "a", 9)], 4)],
+)
+def test_case_is_over_after_its_last_place(steps: list[tuple[Any, ...]], requests: int) -> None:
+    played = server(NEWEST, *steps)
+    for id in range(requests):
+        assert not played.is_over
+        played.receive(request(id, "tools/list", NEWEST))
+    assert played.is_over
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": None, "method": "ping"},
+        {"jsonrpc": "2.0", "id": 1.5, "method": "ping"},
+        {"jsonrpc": "2.0", "id": 1, "method": 5},
+        {"jsonrpc": "2.0", "id": 1, "result": {}},
+    ],
+)
+def test_what_is_no_request_has_neither_a_place_nor_a_reaction(message: Json) -> None:
+    played = server(OLD, ("answer", "never", 0, 0))
+    assert played.receive(message) is None
+    assert (played.requests, played.methods, played.responses) == (0, [], {})
+
+
+def test_text_is_an_id() -> None:
+    reaction = server(OLD).receive({**opening(OLD), "id": "a"})
+    assert sent(reaction)[0]["id"] == "a"
+
+
+def test_first_methods_are_kept() -> None:
+    played = server(NEWEST)
+    for id in range(MAX_METHODS + 5):
+        reaction = played.receive(request(id, f"acme/{id}", NEWEST))
+        assert reaction is not None
+        assert (reaction.place, reaction.method) == (id, f"acme/{id}")
+    assert played.methods == [f"acme/{id}" for id in range(MAX_METHODS)]
+    assert played.requests == MAX_METHODS + 5
+
+
+def test_tools_that_are_called_are_noted_once() -> None:
+    played = server(NEWEST)
+    played.receive(request(1, "prompts/get", NEWEST, name="plain"))
+    for id, name in enumerate(["sum", "add", "sum", 5], 2):
+        played.receive(request(id, "tools/call", NEWEST, name=name))
+    assert played.called == ["sum", "add"]
+
+
+@pytest.mark.parametrize(
+    ("meta", "revision"),
+    [
+        ({META + "clientInfo": {}}, NEWEST),  # the version is missing
+        ({"acme": 1}, ""),  # that of another era
+        ({META + "protocolVersion": 5}, ""),
+        ({META + "protocolVersion": OLD}, OLD),
+        ({META + "protocolVersion": "1999-12-31"}, ""),
+    ],
+)
+def test_revision_of_a_request_is_what_its_meta_says(meta: Json, revision: str) -> None:
+    played = ScriptedServer([("serve", [OLD, NEWEST], ["sum"])])
+    played.receive({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}})
+    assert played.revision == revision
+
+
+def test_request_of_a_session_keeps_its_revision() -> None:
+    played = ScriptedServer([("serve", [OLD, NEWEST], ["sum"])])
+    played.receive(opening(OLD))
+    meta = {"_meta": {META + "clientInfo": {}}}
+    played.receive({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": meta})
+    assert played.revision == OLD
+    played.begin_conversation()
+    assert (played.revision, played.declared) == ("", {})
+
+
+@pytest.mark.parametrize("revision", [OLD, NEWEST])
+def test_client_says_who_it_is_and_what_it_can(revision: str) -> None:
+    played = server(revision)
+    played.receive(able(opening(revision)))
+    assert played.client_info == {"name": "a", "version": "1"}
+    assert played.declared == ABLE
+    played.receive({"jsonrpc": "2.0", "id": 2, "method": "ping", "params": {"clientInfo": 5}})
+    assert played.client_info == {"name": "a", "version": "1"}
+
+
+@pytest.mark.parametrize("params", [{}, {"notifications": {"toolsListChanged": True}}])
+@pytest.mark.parametrize("how", ["right", "late", "error"])
+def test_subscription_lasts_if_its_answer_is_right(params: Json, how: str) -> None:
+    """A right one is acknowledged. Another answer is a response, after which nothing comes."""
+    played = server(NEWEST, ("answer", how, 0, 0))
+    reaction = played.receive(request(7, "subscriptions/listen", NEWEST, **params))
+    assert reaction is not None
+    assert reaction.lasts is (how == "right")
+    [message] = sent(reaction)
+    if how == "right":
+        assert message["method"] == "notifications/subscriptions/acknowledged"
+        assert message["params"]["_meta"] == {META + "subscriptionId": 7}
+        assert message["params"]["notifications"] == params.get("notifications", {})
+    else:
+        assert message["id"] == 7
+
+
+def test_subscription_in_an_old_revision_is_an_error() -> None:
+    played = server(OLD)
+    played.receive(opening(OLD))
+    reaction = played.receive(request(7, "subscriptions/listen", OLD))
+    assert reaction is not None
+    assert not reaction.lasts
+    assert sent(reaction)[0]["error"]["code"] == -32601
+
+
+@pytest.mark.parametrize(("how", "times"), [("unsupported", 20), ("error", 100)])
+def test_client_that_tries_again_is_endless_after_some_times(how: str, times: int) -> None:
+    played = server(NEWEST, ("always", how, 0, 0))
+    played.receive(request(0, "tools/list", NEWEST))
+    for id in range(times):
+        assert played.endless is None
+        played.receive(request(id, "tools/list", NEWEST))
+    assert played.endless == ("tools/list", how, times)
+    played.receive(request(500, "tools/list", NEWEST))
+    assert played.endless == ("tools/list", how, times)
+
+
+def test_answer_of_one_place_comes_before_those_of_always() -> None:
+    played = server(NEWEST, ("always", "never", 0, 0), ("answer", "late", 1, 0))
+    kinds = []
+    for id in range(3):
+        reaction = played.receive(request(id, "tools/list", NEWEST))
+        assert reaction is not None
+        kinds.append([action.kind for action in reaction.actions])
+    assert kinds == [[], ["pause", "send"], []]
+
+
+@pytest.mark.parametrize("what", PUSHES)
+def test_nothing_is_asked_before_the_opening(what: str) -> None:
+    """Over HTTP there is no stream then. Everything else may come."""
+    played = server(OLD, ("push", what, 0, 0))
+    reaction = played.receive(opening(OLD))
+    assert reaction is not None
+    assert reaction.opens
+    pushed, pause = reaction.actions[:-2], reaction.actions[-2]
+    asks = ("ping", "sampling", "elicitation", "roots", "unknown-request", "cancelled-request")
+    assert bool(pushed) is (what not in asks)
+    assert (pause.kind, pause.seconds) == ("pause", 0.015)
+
+
+@pytest.mark.parametrize("how", ["shape", "twice", "never", "id-other"])
+@pytest.mark.parametrize("method", ["acme/unknown", "tools/list"])
+def test_error_is_made_wrong_only_by_what_fits_it(how: str, method: str) -> None:
+    played = server(NEWEST, ("answer", how, 0, 0))
+    said = sent(played.receive(request(1, method, NEWEST)))
+    right = sent(server(NEWEST).receive(request(1, method, NEWEST)))
+    has_result = method == "tools/list"
+    assert (said == right) is (not has_result and how in ("shape", "twice"))
+
+
+@pytest.mark.parametrize("is_http", [True, False])
+def test_step_of_http_is_for_http(is_http: bool) -> None:
+    case = [("serve", [NEWEST], []), ("http", "status", 0, 7)]
+    played = ScriptedServer(case, is_http=is_http)
+    reaction = played.receive(request(1, "tools/list", NEWEST))
+    assert reaction is not None
+    assert (reaction.http, reaction.number) == (("status", 7) if is_http else ("", 0))
+    wanted = {"session", "pairing", "pages", "tasks"} if is_http else set()
+    assert played.disturbed == wanted
+
+
+@pytest.mark.parametrize(
+    ("step", "method", "disturbed"),
+    [
+        (("answer", "output", 0, 0), "tools/call", set()),
+        (("answer", "input", 0, 0), "tools/call", {"tasks"}),
+        (("answer", "error", 0, 0), "server/discover", {"handshake"}),
+        (("answer", "error", 0, 0), "tools/call", set()),
+        (("answer", "unsupported", 0, 0), "server/discover", {"handshake"}),
+        (("answer", "revision", 0, 0), "server/discover", {"revision"}),
+        (("answer", "revision", 0, 0), "tools/call", set()),
+        (("answer", "twice", 0, 0), "tools/call", {"pairing", "rounds", "tasks"}),
+        (("answer", "twice", 0, 0), "tools/list", {"pairing", "rounds", "tasks", "pages"}),
+        (
+            ("answer", "twice", 0, 0),
+            "server/discover",
+            {"pairing", "rounds", "tasks", "handshake"},
+        ),
+    ],
+)
+def test_answer_disturbs_by_its_kind(
+    step: tuple[Any, ...], method: str, disturbed: set[str]
+) -> None:
+    played = server(NEWEST, step)
+    played.receive(request(1, method, NEWEST, **PARAMS.get(method, {})))
+    assert played.disturbed == disturbed
+
+
+# -- Pushes ----------------------------------------------------------------------------------------
+
+
+def pushed(revision: str, what: str, number: int, message: Json | None = None) -> list[Action]:
+    """Return what comes before the answer to a request."""
+    played = server(revision, ("push", what, 1, number))
+    played.receive(able(opening(revision)))
+    reaction = played.receive(message or able(request(2, "tools/list", revision)))
+    assert reaction is not None
+    return reaction.actions[:-1]
+
+
+def test_request_is_cancelled_before_its_response_is_waited_for() -> None:
+    first, note, wait = pushed(OLD, "cancelled-request", 0)
+    message, cancelled = json.loads(first.data), json.loads(note.data)
+    assert cancelled["method"] == "notifications/cancelled"
+    assert cancelled["params"]["requestId"] == message["id"] == wait.id
+    assert (wait.kind, wait.seconds) == ("await", 0.2)
+
+
+def test_changes_of_lists_come_once_or_as_a_flood() -> None:
+    found = [[json.loads(each.data) for each in pushed(OLD, "list-changed", n)] for n in range(9)]
+    assert [len(each) for each in found] == [1] * 3 + [30] * 3 + [1_000] * 3
+    names = [each[0]["method"].split("/")[1] for each in found]
+    assert names == ["tools", "prompts", "resources"] * 3
+    assert all("params" not in each for each in found[0])
+
+
+@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("params", [None, {"_meta": 5}, {"_meta": {"progressToken": 0}}])
+def test_progress_is_for_the_token_of_the_request(number: int, params: Any) -> None:
+    message = {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": params}
+    told = [json.loads(each.data)["params"] for each in pushed(OLD, "progress", number, message)]
+    token = 0 if params == {"_meta": {"progressToken": 0}} else "none"
+    assert {each.get("progressToken", token) for each in told} == (
+        {token} if number != 2 else {"unknown"}
+    )
+    numbers = [each.get("progress") for each in told]
+    if number in (0, 5):
+        assert numbers == list(range(numbers[0], numbers[0] + len(told)))
+        assert all(each <= told[0].get("total", 1_000) for each in numbers)
+    if number == 1:
+        assert numbers != sorted(set(numbers))
+
+
+def test_question_has_an_id_of_its_own() -> None:
+    """Some of them are texts."""
+    count = len(QUESTIONS["roots/list"])
+    played = server(OLD, *(("push", "roots", 1, count * number) for number in range(6)))
+    played.receive(able(opening(OLD)))
+    reaction = played.receive(request(2, "tools/list", OLD))
+    assert reaction is not None
+    ids = [each.id for each in reaction.actions if each.kind == "await"]
+    assert ids == [5001, 5002, 5003, 5004, "server-5005", 5006]
+    assert played.asked == dict.fromkeys(ids, "roots/list")
+
+
+def test_ping_has_params_or_none() -> None:
+    for number in range(4):
+        ping, wait = pushed(OLD, "ping", number)
+        assert ("params" in json.loads(ping.data)) is (number % 2 == 1)
+        assert wait.seconds > 60
+    _, wait = pushed(NEWEST, "ping", 0)
+    assert wait.seconds < 1  # there is none in this revision
+
+
+@pytest.mark.parametrize("revision", [OLD, NEWEST])
+def test_unknown_request_is_to_be_refused_at_once(revision: str) -> None:
+    """A client serves none of them, and so needs no user."""
+    methods = set()
+    for number in range(7):
+        message, wait = pushed(revision, "unknown-request", number)
+        methods.add(json.loads(message.data)["method"])
+        assert wait.seconds > 60
+    assert not methods & {"ping", "roots/list", "sampling/createMessage", "elicitation/create"}
+    assert len(methods) == 6
+
+
+def test_response_to_nothing_has_an_id_of_no_request() -> None:
+    for number in range(6):
+        [action] = pushed(OLD, "response", number)
+        message = json.loads(action.data)
+        assert message["id"] is True or message["id"] not in (1, 2)
+        assert ("result" in message) is (number in (0, 1, 5))
