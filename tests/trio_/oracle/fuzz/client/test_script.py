@@ -482,7 +482,7 @@ def test_revision_of_a_request_is_what_its_meta_says(meta: Json, revision: str) 
 def test_request_of_a_session_keeps_its_revision() -> None:
     played = ScriptedServer([("serve", [OLD, NEWEST], ["sum"])])
     played.receive(opening(OLD))
-    meta = {"_meta": {META + "clientInfo": {}}}
+    meta: Json = {"_meta": {META + "clientInfo": {}}}
     played.receive({"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": meta})
     assert played.revision == OLD
     played.begin_conversation()
