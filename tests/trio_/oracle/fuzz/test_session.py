@@ -148,6 +148,7 @@ def result(id: int | str, **members: Any) -> Json:
 async def test_tool_before_a_change_may_have_made_it(
     method: str, params: Json, changers: list[str]
 ) -> None:
+    """Only the last call before a change counts, and only in its case."""
     session = await silent_session()
     said(session, note("tools/list_changed"))
     assert session.changers == []
@@ -165,6 +166,7 @@ async def test_tool_before_a_change_may_have_made_it(
 
 
 async def test_what_a_server_sends_is_kept_up_to_a_limit() -> None:
+    """The last ones are the most useful."""
     session = await silent_session()
     more = range(MAX_KEPT + 5)
     for number in more:

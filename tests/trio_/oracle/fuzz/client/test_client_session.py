@@ -233,7 +233,18 @@ async def test_connection_begins_anew_unless_it_is_one_of_http(
     assert session.lines is None
 
 
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+async def test_lines_are_kept_and_steps_of_http_are_for_http(transport: str) -> None:
+    session = ClientSession(new_header("server", transport, "client"), keep=True)
+    session.begin_case([("serve", [OLD], []), ("http", "status", 0, 0)])
+    [reaction] = received(session, {"jsonrpc": "2.0", "id": 1, "method": "ping"})
+    assert bool(reaction.http) is (transport == "http")
+    assert session.lines is not None
+    assert [line.sender for line in session.lines] == ["client"]
+
+
 async def test_request_is_waiting_until_its_response_is_sent() -> None:
+    """A subscription has none, and what is no request needs none."""
     session = HandPlayedClient(OLD).session
     received(session, {"jsonrpc": "2.0", "id": 1, "method": "ping"})
     received(session, {"jsonrpc": "2.0", "id": "a", "method": "ping"})
@@ -365,6 +376,7 @@ async def test_response_is_waited_for_while_it_can_come(
     is_fault: bool,
     autojump_clock: MockClock,
 ) -> None:
+    """Only a client that is there, and has no code to run, is at fault for its silence."""
     client = HandPlayedClient(OLD, ("push", "ping", 1, 0))
     client.open()
     client.request("tools/list")

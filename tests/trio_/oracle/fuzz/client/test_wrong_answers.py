@@ -334,3 +334,26 @@ def test_round_asks_or_only_hands_on_a_state(number: int, asked: Any, state: str
     assert result["resultType"] == "input_required"
     assert (set(result["inputRequests"]) if "inputRequests" in result else None) == asked
     assert result.get("requestState") == state
+
+
+def test_wrong_result_type_replaces_the_right_one() -> None:
+    found = variants("result-type", 6)
+    assert all(each["result"]["tools"] == [{"name": "a"}] for each in found)
+    types = [each["result"]["resultType"] for each in found]
+    assert "complete" not in types
+    assert {"task", "input_required"} < {each for each in types if isinstance(each, str)}
+
+
+@pytest.mark.parametrize("revision", [OLD, NEW])
+def test_question_of_a_round_is_of_the_revision(revision: str) -> None:
+    """A URL is only asked for where it has no id of its own."""
+    forms = []
+    for number in range(40):
+        [found] = said("input", number, LIST, with_version(revision))
+        asked = found["result"].get("inputRequests")
+        one = asked.get("a") if isinstance(asked, dict) else None
+        params = one.get("params") if isinstance(one, dict) else None
+        if isinstance(params, dict) and params.get("mode") == "url":
+            forms.append("elicitationId" in params)
+    assert forms
+    assert any(forms) is (revision == OLD)

@@ -83,7 +83,7 @@ async def test_burst_has_different_ids_and_a_limit(
 # -- What each step sends --------------------------------------------------------------------------
 
 
-class RecordingSession(MemorySession):
+class NotingSession(MemorySession):
     """A session that keeps what its client sends, as messages or as parts with their cut."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
@@ -103,7 +103,7 @@ class RecordingSession(MemorySession):
 async def conversation(*steps: Any, revision: str = OLD, respond: Any = answers) -> Any:
     """Play steps after an opening, and return the session."""
     target = MemoryTarget(same_each_time(respond))
-    target.session_class = RecordingSession
+    target.session_class = NotingSession
     session = await target.open(keep=True)
     async with aclosing(session):
         await Player().play([("open", revision, "whole", "all"), *steps], session)
@@ -118,6 +118,7 @@ def sent_with(session: Any, method: str) -> list[Any]:
 async def test_request_is_cut_within_a_character_an_escape_or_the_json(
     place: int, autojump_clock: Any
 ) -> None:
+    """Each place cuts where a reader of bytes, of characters or of JSON could fail."""
     session = await conversation(("parts", "body", place))
     [(body, how, cut)] = session.parts
     assert how == "body"
@@ -193,8 +194,8 @@ async def test_cancel_is_for_an_open_request(
 
 async def test_initialize_is_never_cancelled(autojump_clock: Any) -> None:
     target = MemoryTarget(same_each_time(lambda message: iter(())))
-    target.session_class = RecordingSession
-    session = await target.open()
+    target.session_class = NotingSession
+    session: Any = await target.open()
     async with aclosing(session):
         await session.send({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}})
         play = Play(session, 2.0)
