@@ -117,8 +117,6 @@ class RedisTaskStore:
         keys = runtime.keys
         if keys is None:
             raise TaskStoreError(_NO_KEYS)
-        if not self._client.is_open:
-            self._runtimes = []  # a process that was forked begins with its parent's
         async with self._client.opened(runtime):
             signing = _Signing(keys, self._name)
             try:

@@ -112,7 +112,7 @@ class H2ServerConnection(HttpServerConnection):
         self._goaway_announced = False  # GOAWAY without a last stream was sent, or received
         self._goaway_sent = False  # GOAWAY with the last stream was sent
         self._window_consumed = 0  # bytes of the connection's window that the client has used
-        self._write_capacity = 0  # bytes of bodies that the next write may still have
+        self._write_capacity: int  # bytes of bodies that the next write may still have
         self._reset_in_batch: set[int] = set()  # streams that the parsed bytes also reset
         self._request_count = 0
         self._streams: dict[int, H2ServerStream] = {}

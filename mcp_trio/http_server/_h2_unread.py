@@ -57,7 +57,7 @@ class UnreadResponses:
         self._limit = router.unread_limit
         self._streams = streams  # those with something to send
         self._long_queued = False  # a long response was in an exchange
-        self._sent_before = 0
+        self._sent_before: int  # when `overflow_deadline` was set
         self.sending = 0
         self.sent = 0
         self.requests: dict[H2ServerStream, float] = {}
@@ -74,8 +74,6 @@ class UnreadResponses:
 
     def holds_request(self, stream: H2ServerStream, now: float) -> bool:
         """Return True if the request of `stream` has to wait; then it is in `requests`."""
-        if self.sending <= self._limit and not self._long_queued:
-            return False  # as nearly always: short ones don't add up to the limit
         if not self._exceeds(1):
             return False
         self.requests.setdefault(stream, now + WRITE_SECONDS)
@@ -162,16 +160,14 @@ class UnreadResponses:
 
     def _sending_exceeds(self) -> bool:
         """Return True if too much was taken from exchanges and isn't sent."""
-        if self.sending <= self._limit:
-            return False
         sizes = [len(stream.unsent) - stream.unsent_offset for stream in self._streams]
-        return self.sending - max(sizes, default=0) > self._limit
+        return sum(sorted(sizes)[:-1]) > self._limit  # without the longest
 
     def _exceeds(self, times: int) -> bool:
         """Return True if more than the limit is unread, `times` over, also in exchanges."""
         limit = self._limit * times
         if self.sending <= limit and not self._long_queued:
-            return False
+            return False  # as nearly always: short ones in exchanges don't add up to the limit
         self._long_queued = False
         total = longest = 0
         for stream in self._streams | self.responses:

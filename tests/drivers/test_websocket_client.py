@@ -310,6 +310,45 @@ async def test_websocket_client_cancelled_after_the_server_is_gone() -> None:
     assert scope.cancelled_caught
 
 
+async def test_websocket_client_that_is_cancelled_tells_the_server_first() -> None:
+    """It cancels its calls, so that their handlers stop before the end of the connection is seen.
+
+    The messages are masked, and short.
+    """
+    ours, theirs = either.memory_pair()
+    received = b""
+
+    async def serve() -> None:
+        nonlocal received
+        peer = PlayedPeer(theirs)
+        await peer.accept()
+        await peer.open()
+        with suppress(trio.BrokenResourceError, ConnectionError):
+            while data := await theirs.receive_some():
+                received += data
+
+    with connecting_to(ours):
+        async with either.open_nursery() as nursery:
+            nursery.start_soon(serve)
+            with either.move_on_after(5) as scope:
+                async with either.connect("ws://localhost/mcp", versions=[D]) as opened:
+                    await opened.call_tool("echo", {"text": "x"})
+            assert scope.cancelled_caught
+            await either.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+    texts = []
+    while received:
+        opcode, size, start = received[0] & 0xF, received[1] & 0x7F, 2
+        if size == 126:
+            size, start = int.from_bytes(received[2:4], "big"), 4
+        mask, payload = received[start : start + 4], received[start + 4 : start + 4 + size]
+        received = received[start + 4 + size :]
+        if opcode == TEXT:
+            texts.append(bytes(byte ^ mask[place % 4] for place, byte in enumerate(payload)))
+    assert b'"tools/call"' in texts[-2]
+    assert b'"notifications/cancelled"' in texts[-1]
+
+
 async def test_websocket_whose_stream_breaks_is_left_at_once() -> None:
     """There is no peer any more that could close it as well."""
     ours, theirs = either.memory_pair()

@@ -179,6 +179,15 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "self._renewals = count(2)",
         "the numbers of renewals are only compared with each other",
     ),
+    *(
+        Equivalent(
+            "mcp_trio/http_server/_h2_unread.py::UnreadResponses.__init__",
+            "self.sent = 0",
+            f"self.sent = {start}",
+            "two counts are compared with each other only",
+        )
+        for start in (1, -1)
+    ),
     Equivalent(
         "mcp_trio/http_server/_h11_connection.py::H11ServerConnection.__init__",
         "self._chunked = False",

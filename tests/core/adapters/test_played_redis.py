@@ -163,6 +163,23 @@ def test_long_history_is_read_in_pages(run: Any, monkeypatch: pytest.MonkeyPatch
     play(run, redis, scene)
 
 
+@pytest.mark.parametrize(("count", "is_known"), [(511, True), (512, False)])
+def test_missed_messages_are_read_in_pages_of_256(
+    run: Any, count: int, is_known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So two pages hold 511, behind which nothing can be."""
+    monkeypatch.setattr(_redis_store, "_MAX_MISSED", 512)
+    redis = PlayedBus()
+
+    async def scene(store: RedisStore, runtime: Any) -> None:
+        place = await store.join("s")
+        for _ in range(count):
+            redis.add(b"")
+        assert (await store.missed("s", place.position) is not None) is is_known
+
+    play(run, redis, scene)
+
+
 def test_lost_number_is_forgotten(run: Any) -> None:
     redis = PlayedBus()
 

@@ -817,6 +817,62 @@ def test_outage_at_the_start_is_logged(run: Any) -> None:
         with_client(run, peer, main)
 
 
+# The names of exceptions of coredis: what is an outage, is final, and what reconnecting may mend.
+KINDS = {
+    "AuthenticationFailureError": (True, True, False),
+    "AuthenticationRequiredError": (True, True, False),
+    "AuthorizationError": (False, True, False),
+    "BusyLoadingError": (True, False, False),
+    "ClusterCrossSlotError": (False, True, False),
+    "ClusterDownError": (True, False, False),
+    "ConnectionError": (True, False, False),
+    "AskError": (False, True, False),
+    "MovedError": (False, True, False),
+    "PrimaryNotFoundError": (True, False, True),
+    "ProtocolError": (False, True, False),
+    "ReadOnlyError": (True, False, True),
+    "StalePrimaryError": (True, False, True),
+    "TryAgainError": (False, False, False),
+    "UnknownCommandError": (False, True, False),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_kind_of_a_failure_says_what_else_fails_and_what_helps(run: Any, name: str) -> None:
+    kind: Any = type(name, (Exception,), {})
+    found = explained(kind("what it said"))
+    assert (found.is_outage, found.is_final, found.reconnects) == KINDS[name]
+
+
+def test_command_whose_connection_another_one_gave_up_hangs_too(
+    run: Any, deadline: Callable[[float], None]
+) -> None:
+    """The error isn't "it has closed the connection": we did."""
+    with RedisPeer() as peer:
+
+        async def main(client: RedisClient, runtime: Any) -> None:
+            async def ask(name: str) -> None:
+                with pytest.raises(RedisFailure) as caught:
+                    await client.execute("GET", name)
+                texts.append(str(caught.value))
+                if len(texts) == 2:
+                    ended.set()
+
+            texts: list[str] = []
+            ended = runtime.new_event()
+            assert await client.execute("PING") == b"OK"
+            peer.respond = lambda command: None
+            deadline(0.1)
+            runtime.start_soon(partial(ask, "a"))
+            await pause(runtime)
+            deadline(PATIENCE)
+            runtime.start_soon(partial(ask, "b"))
+            await runtime.wait(ended)
+            assert ["it hangs" in text for text in texts] == [True, True]
+
+        with_client(run, peer, main)
+
+
 def test_unknown_exception_has_its_name(run: Any) -> None:
     assert explained(KeyError()).text == "it said KeyError"
     assert not explained(KeyError()).is_outage

@@ -643,6 +643,36 @@ def test_half_migrated_file_is_migrated_on(path: Path) -> None:
     with_store(path, main)
 
 
+def test_only_what_a_client_was_told_outlives_a_failure_of_the_machine(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That a task exists, and how it ended. A write to the disk itself costs milliseconds."""
+    write = _sqlite_file.TaskFile.write
+    durable: list[bool] = []
+
+    def recorded(file: Any, operations: Any, **options: Any) -> list[Any]:
+        durable.append(options["durable"])
+        return write(file, operations, **options)
+
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        durable.clear()
+        first = new_record()
+        assert await store.create(first, **MANY) is None
+        assert durable == [True]
+        later = transition(first, SetMessage("half"), NOW, LIMITS)
+        assert await store.change(first.key, first.serial, later)
+        assert durable == [True, False]
+        ended = transition(later, Cancel("by request"), NOW, LIMITS)
+        assert await store.change(first.key, later.serial, ended)
+        assert durable == [True, False, True]
+        assert await store.change(first.key, ended.serial, None)
+        await store.renew_lease("w1", 30.0)
+        assert durable == [True, False, True, False, False]
+
+    monkeypatch.setattr(_sqlite_file.TaskFile, "write", recorded)
+    with_store(path, main)
+
+
 # Vacuum.
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -187,6 +188,19 @@ def test_link_on_the_way_is_followed(file: Path, tmp_path: Path, target: str) ->
     unsafe = find(path)
     assert unsafe is not None
     assert unsafe.cause == f"other users may write to {file.parent}"
+
+
+@pytest.mark.parametrize("count", [40, 41])
+def test_links_are_followed_as_far_as_linux_follows_them(
+    file: Path, tmp_path: Path, count: int
+) -> None:
+    targets = [f"link{number}" for number in range(1, count)]
+    targets.append(str(file.parent.relative_to(tmp_path)))
+    for number, target in enumerate(targets):
+        (tmp_path / f"link{number}").symlink_to(target)
+    path = tmp_path / "link0" / "file"
+    with pytest.raises(OSError, match="Too many levels") if count > 40 else nullcontext():
+        assert find(path) is None
 
 
 def test_loop_of_links_is_an_error(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import h11
 import pytest
 import trio
@@ -328,6 +330,25 @@ async def test_h11_client_cancelled_while_writing_or_reading() -> None:
         assert not exchange.over.is_set()
         await exchange.client.aclose()
         assert (await theirs.receive_some()).startswith(b"POST")
+
+
+@pytest.mark.parametrize(("seconds", "is_whole"), [(0.0, True), (0.5, True), (60.0, False)])
+async def test_h11_client_close_has_a_second(
+    seconds: float, is_whole: bool, autojump_clock: trio.testing.MockClock
+) -> None:
+    """TLS says goodbye to the server, which may not read."""
+    closed: list[bool] = []
+
+    class SlowStream:
+        async def aclose(self) -> None:
+            await trio.sleep(seconds)
+            closed.append(True)
+
+    stream: Any = SlowStream()
+    began = trio.current_time()
+    await H11ClientConnection(stream).aclose()
+    assert trio.current_time() - began == min(seconds, 1)
+    assert bool(closed) is is_whole
 
 
 # --- sockets ------------------------------------------------------------------------------------

@@ -544,6 +544,35 @@ async def test_h2_client_paused_response_gets_no_window_until_resumed() -> None:
         assert len((await exchange.ends()).text) == 992_001
 
 
+async def test_h2_client_response_may_be_paused_again() -> None:
+    """Each time its window is extended by what has arrived in this pause, at the end of it."""
+    async with playing() as play:
+        exchange, request = await play.receive_request()
+        stream = request.stream
+        pause = exchange.pause = trio.Event()
+        await play.server.send(play.server.head(stream))
+        for size in 160_000, 320_000:
+            await trio.testing.wait_all_tasks_blocked()
+            await send_data(play, stream, size)
+            await play.server.send(ping())
+            await play.server.until(PING, flags=ACK)
+            assert not [
+                each for each in play.server.frames if each.kind == WINDOW_UPDATE and each.stream
+            ]
+            before = pause
+            pause = exchange.pause = trio.Event()
+            before.set()
+            extended = await play.server.until(WINDOW_UPDATE, stream)
+            assert int.from_bytes(extended.payload, "big") == size
+            await play.server.send(data(stream, b"x"))  # on which it is paused again
+        exchange.pause = None
+        pause.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert not exchange.over.is_set()
+        await play.server.send(data(stream, b"", end=True))
+        assert len((await exchange.ends()).text) == 480_002
+
+
 async def test_h2_client_paused_responses_extend_the_window_of_the_connection() -> None:
     """Otherwise 16 of them would stop all others."""
     async with playing() as play:
@@ -616,6 +645,14 @@ async def test_h2_client_capacity_follows_the_server_settings(
 ) -> None:
     async with playing(*settings) as play:
         assert play.client.capacity == room
+
+
+async def test_h2_client_connection_for_one_request_may_be_used_again() -> None:
+    async with playing((MOST, 1)) as play:
+        for _ in range(2):
+            exchange, request = await play.receive_request()
+            await play.server.send(play.server.answer(request.stream))
+            assert (await exchange.ends()).again is True
 
 
 async def test_h2_client_capacity_zero_completes_running_requests() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 
 import pytest
 import trio
@@ -412,6 +413,21 @@ async def test_h2_server_short_body_gets_no_window_update() -> None:
         assert not any(each.kind == WINDOW_UPDATE for each in wire.frames)
 
 
+async def test_h2_server_window_of_the_connection_is_refilled_when_half_is_used() -> None:
+    """The windows of streams don't matter for it: each request has a stream of its own."""
+    half = 512 * KIB
+    async with h2_serving(FakeRouter()) as served:
+        wire = await served.meet()
+        for number in range(64):
+            await wire.settle()
+            assert room_given(wire, 0) == number // 32 * half
+            id = 2 * number + 1
+            await wire.send(asking(id, b"x" * (16 * KIB), b"/nothing"))
+            await wire.answer(id)
+        await wire.settle()
+        assert room_given(wire, 0) == 2 * half
+
+
 @pytest.mark.parametrize(
     "rest",
     [
@@ -614,7 +630,47 @@ async def test_h2_server_slow_body_needs_minimum_progress(
         assert site.exchanges[1].gone_at is None
 
 
+async def test_h2_server_progress_counts_once(autojump_clock: MockClock) -> None:
+    """Bytes of the first 30 seconds give their stream 30 seconds more, and no others."""
+    async with h2_serving(answering(1_000_000)) as served:
+        wire = await served.meet()
+        await wire.send(asking(1, b"", b"/large"), post(3), asking(5, b"", b"/later"))
+        await trio.sleep(10)
+        await wire.send(window(0, 40 * KIB), window(1, 40 * KIB))
+        await wire.send(*[frame(DATA, 0, 3, b"x" * (16 * KIB))] * 3)
+        await wire.settle()
+        await trio.sleep(49)
+        await wire.settle()
+        assert (wire.answers[1].reset, 3 in wire.answers) == (None, False)
+        await trio.sleep(2)
+        await wire.send(window(0, KIB))
+        await wire.settle()
+        assert wire.answers[1].reset == CANCEL
+        assert wire.answers[3].status == 408
+
+
 # -- The end -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("much", [True, False])
+async def test_h2_server_reads_on_for_a_second_after_an_error(
+    much: bool, autojump_clock: MockClock
+) -> None:
+    """A closed socket would reset, and the client would not see why; 64 KiB are enough."""
+    async with h2_serving(FakeRouter()) as served:
+        wire = await served.meet()
+        await wire.send(frame(DATA, 0, 0, b"x"))
+        assert await wire.end() == PROTOCOL
+        await wire.send(bytes(60_000))
+        await wait()
+        assert served.open
+        if much:
+            with suppress(trio.BrokenResourceError):
+                await wire.send(bytes(6_000))
+            await wait()
+        else:
+            await trio.sleep(1.1)
+        assert not served.open
 
 
 async def test_h2_server_handler_may_take_longer_than_the_body_before_it(

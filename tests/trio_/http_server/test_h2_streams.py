@@ -121,6 +121,16 @@ def test_hpack_encoded_heads_decode_without_a_table(
         assert len(decoder.header_table.dynamic_entries) == 0
 
 
+@pytest.mark.parametrize("size", [0, 1, 126, 127, 128, 254, 255, 256, 16_510, 16_511, 16_512])
+def test_hpack_length_has_as_many_bytes_as_the_library_reads(size: int) -> None:
+    """The lengths at which an integer with a 7-bit prefix gets one byte more (RFC 7541 5.1)."""
+    encoded = H2ServerProtocol().encoder.encode([(b"x", b"v" * size), (b"n" * size, b"")])
+    assert list(Decoder().decode(encoded, raw=True)) == [(b"x", b"v" * size), (b"n" * size, b"")]
+    assert len(encoded) == 8 + 2 * size + 2 * (size >= 127) * (
+        1 + (size >= 127 + 128) + (size >= 127 + 128**2)
+    )
+
+
 def test_hpack_indexes_are_those_of_the_static_table() -> None:
     """A wrong index is another header, which no client would miss in most responses."""
     encoder, decoder = H2ServerProtocol().encoder, Decoder()

@@ -9,7 +9,6 @@ import os
 import resource
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +18,7 @@ import trio.testing
 from mcp_core.http import Endpoint, HostOriginPolicy, HttpLimits, HttpOptions, Router
 from mcp_core.registry import Server
 from mcp_core.runtime import ServedServer
-from mcp_trio.http_server._connection import WRITE_SECONDS
+from mcp_trio.http_server._connection import WRITE_SECONDS, WRITE_SIZE
 from mcp_trio.http_server._h2_connection import H2ServerConnection
 from mcp_trio.http_server._h2_unread import LONG, UnreadResponses
 from tests.harness.wire.http2_client import CANCEL, H2Answer, H2Wire, asking, h2_serving
@@ -243,15 +242,20 @@ async def test_h2_responses_of_running_handlers_are_dropped_if_nothing_is_read(
 async def test_h2_slow_reader_of_far_too_much_keeps_what_it_reads(
     autojump_clock: MockClock,
 ) -> None:
-    """It reads 256 KiB in every two seconds, which is enough."""
+    """It reads more than 256 KiB in every two seconds, which is enough.
+
+    Seven responses are sent at a time. Which ones depends on the order in which the handlers
+    return, so it reads 40 KiB a second of each.
+    """
     async with hoarding() as hoard:
         streams = ids(1, 45)
         await hoard.call("later", *streams)
         hoard.go.set()
-        for start in range(0, 45, 9):
+        for second in range(7):
             await trio.sleep(1)
-            assert start > 18 or hoard.held > 4 * LIMITS.unread
-            await hoard.open_windows(*streams[start : start + 9])
+            assert second > 4 or hoard.held > 4 * LIMITS.unread
+            await hoard.wire.send(*[window(stream, 40 * KIB) for stream in streams])
+            await hoard.wire.settle()
         assert all(map(is_whole, await hoard.results(*streams)))
 
 
@@ -298,24 +302,40 @@ async def test_h2_client_that_stops_reading_at_all_is_bounded_too(
 
 @dataclass(eq=False)
 class SizedStream:
-    """A stream with so many bytes to send, and so many more in its exchange."""
+    """A stream with so many bytes to send, and so many more in its exchange, if it has one."""
 
     unsent: bytes
-    queued: int
+    queued: int | None
     unsent_offset: int = 0
 
     @property
-    def exchange(self) -> SizedStream:
-        return self
+    def exchange(self) -> SizedStream | None:
+        return self if self.queued is not None else None
 
 
-def sized(*sizes: tuple[int, int]) -> tuple[UnreadResponses, Any]:
+class CountedRouter:
+    """Records whose request was refused, and whose response was dropped."""
+
+    unread_limit = 100
+
+    def __init__(self) -> None:
+        self.refused: list[SizedStream] = []
+        self.dropped: list[SizedStream] = []
+
+    def refuse_unread(self, exchange: SizedStream) -> None:
+        self.refused.append(exchange)
+
+    def drop_responses(self, exchange: SizedStream) -> None:
+        self.dropped.append(exchange)
+        exchange.queued = 0
+
+
+def sized(*sizes: tuple[int, int | None], router: Any = CountedRouter) -> tuple[Any, Any]:
     """Return a connection with a limit of 100 bytes and such streams, and one without any.
 
     Each has sent seven bytes more.
     """
     streams: list[Any] = [SizedStream(b"x" * (size + 7), queued, 7) for size, queued in sizes]
-    router: Any = SimpleNamespace(unread_limit=100)
     unread = UnreadResponses(router, dict.fromkeys(streams))
     unread.sending = sum(size for size, _ in sizes)
     return unread, SizedStream(b"", 0)
@@ -334,10 +354,14 @@ def sized(*sizes: tuple[int, int]) -> tuple[UnreadResponses, Any]:
         ([(60, 40), (999, 0)], False),
         ([(0, 999), (100, 0), (1, 0)], True),
         ([(0, 999), (100, 0)], False),  # nothing is sent to anyone else
+        ([(0, 60), (0, 60), (0, 60)], False),  # what waits in exchanges is short
+        ([(50, 0), (50, 60), (0, 60)], False),
+        ([(101, None), (999, 0)], True),  # an error response: it has no exchange
+        ([(100, None), (999, 0)], False),
     ],
 )
 def test_h2_request_waits_for_more_than_the_limit_beside_the_longest_response(
-    sizes: list[tuple[int, int]], waits: bool
+    sizes: list[tuple[int, int | None]], waits: bool
 ) -> None:
     unread, new = sized(*sizes)
     assert unread.holds_request(new, 5.0) is waits
@@ -375,7 +399,7 @@ def test_h2_client_has_two_seconds_once_over_four_times_the_limit_is_unread(
 ) -> None:
     unread, _ = sized()
     for each in queued:
-        unread.add_response(SizedStream(b"", each), 5.0)  # type: ignore[arg-type]
+        unread.add_response(SizedStream(b"", each), 5.0)
     assert unread.overflow_deadline == deadline
     assert unread.next_deadline() == min(deadline, 5.0 + WRITE_SECONDS)
 
@@ -386,8 +410,73 @@ def test_h2_request_waits_for_long_responses_in_exchanges_and_not_for_short_ones
 ) -> None:
     unread, new = sized()
     for _ in range(2):
-        unread.add_response(SizedStream(b"", queued), 5.0)  # type: ignore[arg-type]
+        unread.add_response(SizedStream(b"", queued), 5.0)
     assert unread.holds_request(new, 5.0) is waits
+
+
+def test_h2_long_response_that_is_sent_waits_no_more() -> None:
+    unread, one = sized()
+    unread.add_response(one, 5.0)
+    assert unread.next_deadline() == 5.0 + WRITE_SECONDS
+    assert unread.holds_response(one, 6.0) is False
+    assert unread.next_deadline() == math.inf
+
+
+@pytest.mark.parametrize("kind", ["requests", "responses"])
+def test_h2_streams_that_wait_too_long_get_an_error_each_at_its_own_time(kind: str) -> None:
+    """One of them has no exchange any more, so none can be told."""
+    router = CountedRouter()
+    unread, first = sized((101, 0), (999, 0), router=router)
+    gone, second = SizedStream(b"", None), SizedStream(b"", 0)
+    add = unread.holds_request if kind == "requests" else unread.holds_response
+    for stream, now in (first, 5.0), (gone, 5.0), (second, 6.0):
+        assert add(stream, now)
+    told = router.refused if kind == "requests" else router.dropped
+    assert unread.handle_deadline(4.9 + WRITE_SECONDS) == []
+    assert unread.handle_deadline(5.0 + WRITE_SECONDS) == [first, gone]
+    assert told == [first]
+    assert list(getattr(unread, kind)) == [second]
+    assert unread.next_deadline() == 6.0 + WRITE_SECONDS
+    unread.discard(second)
+    assert unread.next_deadline() == math.inf
+    assert len(router.refused) + len(router.dropped) == 1
+
+
+@pytest.mark.parametrize(
+    ("sent", "drops"), [(0, 2), (WRITE_SIZE - 1, 2), (WRITE_SIZE, 0), (WRITE_SIZE + 1, 0)]
+)
+def test_h2_far_too_much_is_dropped_from_the_newest_unless_the_client_reads(
+    sent: int, drops: int
+) -> None:
+    """Every two seconds the client has to read 256 KiB, as long as that much is unread."""
+    router = CountedRouter()
+    unread, _ = sized(router=router)
+    streams = [SizedStream(b"", LONG + 1)] + [SizedStream(b"", 200) for _ in range(4)]
+    unread.sent = 9 * WRITE_SIZE
+    for stream in streams[:3]:
+        unread.add_response(stream, 5.0)
+    assert unread.overflow_deadline == math.inf
+    for stream in streams[3:]:
+        unread.add_response(stream, 6.0)
+    assert unread.overflow_deadline == 8.0
+    unread.sent += sent
+    assert unread.handle_deadline(7.9) == []
+    assert unread.handle_deadline(8.0) == (streams[:-3:-1] if drops else [])
+    assert router.dropped == (streams[:-3:-1] if drops else [])
+    assert unread.overflow_deadline == (math.inf if drops else 10.0)
+    if not drops:
+        # What was read before doesn't count in the next two seconds.
+        assert unread.handle_deadline(10.0) == streams[:-3:-1]
+
+
+def test_h2_stream_that_ends_frees_what_it_had_to_send() -> None:
+    unread, _ = sized((101, 0), (40, 0))
+    first, second = unread._streams
+    unread.discard(first)
+    assert unread.sending == 40
+    second.unsent = b""
+    unread.discard(second)
+    assert unread.sending == 40
 
 
 @pytest.mark.slow

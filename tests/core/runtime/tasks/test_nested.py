@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from mcp_core import LocalProtocolError
-from mcp_core.runtime.tasks._nested import _interval
+from mcp_core.runtime.tasks._nested import _interval, run_nested_task
+from mcp_core.runtime.tasks._records import run_now
 from mcp_core.runtime.tasks._requests import TaskQuestion
 from mcp_core.tasks import TaskKey
 
@@ -29,6 +30,20 @@ def test_pause_is_what_the_client_asks_for_within_bounds(
 ) -> None:
     task: Any = Task(milliseconds)
     assert _interval(task) == pytest.approx(seconds)
+
+
+def test_client_that_answers_without_a_task_is_not_polled() -> None:
+    asked: list[object] = []
+
+    class Runtime:
+        async def send_nested(self, request: object) -> str:
+            asked.append(request)
+            return "yes"
+
+    request: Any = object()
+    runtime: Any = Runtime()
+    assert run_now(run_nested_task(request, runtime)) == "yes"
+    assert asked == [request]
 
 
 @pytest.mark.parametrize("is_asked", [False, True])

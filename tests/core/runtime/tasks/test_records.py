@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 import trio.testing
+from msgspec import Raw
 from trio.testing import MockClock
 
 from mcp_core.runtime.tasks._memory_store import MemoryTaskStore
 from mcp_core.runtime.tasks._records import TaskRecords
 from mcp_core.runtime.tasks._service import TaskService
-from mcp_core.tasks import Cancel, TaskLimits, TaskStoreError
+from mcp_core.tasks import Cancel, Complete, TaskLimits, TaskQuotaExceeded, TaskStoreError
 from tests.core.tasks.runtimes import TrioStoreRuntime
 from tests.core.tasks.store_contract import new_record
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+    from mcp_core.tasks import TaskLimitName
 
 
 def run(main: Callable[[TrioStoreRuntime], Awaitable[None]]) -> None:
@@ -60,6 +63,39 @@ def test_change_is_tried_ten_times_while_others_are_faster() -> None:
         with pytest.raises(TaskStoreError, match="10 times in a row"):
             await records.apply(new_record().key, Cancel())
         assert len(store.times) == 10
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    ("limit", "whose"), [("key_bytes", "your tasks"), ("total_bytes", "all tasks")]
+)
+def test_result_that_does_not_fit_names_whose_tasks_have_how_many_bytes(
+    limit: TaskLimitName, whose: str
+) -> None:
+    """A client can only make room among its own tasks."""
+
+    class FullStore(MemoryTaskStore):
+        """A store with room for errors only."""
+
+        async def get(self, key: Any, /) -> Any:
+            return new_record()
+
+        async def change(self, *args: Any, limits: Any = None) -> bool:
+            if limits is not None:
+                raise TaskQuotaExceeded(limit)
+            return True
+
+    async def main(runtime: TrioStoreRuntime) -> None:
+        records = TaskRecords(FullStore(), TaskLimits(), runtime)
+        number = getattr(records.quota(""), limit)
+        action = Complete(Raw(b'{"content": "%b"}' % (b"x" * 5_000)))
+        applied = await records.apply(new_record().key, action)
+        assert applied is not None
+        error = applied[1].error
+        assert error is not None
+        assert f"is not kept: {whose} may have {number} bytes together, and" in error.message
+        assert error.message.startswith("the handler has run, and what it changed stays, but what")
 
     run(main)
 

@@ -60,8 +60,12 @@ def test_upkeep_comes_each_ten_seconds_and_sooner_after_a_failure(
     run(main, lease=lease)
 
 
-def test_tasks_of_an_ended_owner_that_cannot_be_removed_are_given_up() -> None:
-    """A store that lists a record again after its removal must not loop for ever."""
+@pytest.mark.parametrize("removed_at", [0, 1, 10])
+def test_tasks_of_an_ended_owner_that_cannot_be_removed_are_given_up(removed_at: int) -> None:
+    """A store that lists a record again after its removal must not loop for ever.
+
+    Eleven pages in a row are in vain, after the last of which something was removed.
+    """
 
     async def main(service: Any) -> None:
         async def page(owner: str, after: str, size: int) -> list[Any]:
@@ -69,7 +73,7 @@ def test_tasks_of_an_ended_owner_that_cannot_be_removed_are_given_up() -> None:
             return [new_record()]
 
         async def remove(record: object) -> bool:
-            return False
+            return len(pages) == removed_at
 
         pages: list[int] = []
         service._ended_owners["ada"] = None
@@ -77,7 +81,7 @@ def test_tasks_of_an_ended_owner_that_cannot_be_removed_are_given_up() -> None:
         service.records.remove = remove
         with pytest.raises(TaskStoreError, match="cannot be removed"):
             await service._remove_all("ada")
-        assert pages == [100] * 11
+        assert pages == [100] * (removed_at + 11)
 
     run(main)
 
