@@ -115,6 +115,24 @@ def test_malformed_message_is_json_with_one_or_two_wrong_members() -> None:
     assert any(":\t" in text for text in texts)
 
 
+@pytest.mark.parametrize(
+    ("key", "escaped"),
+    [
+        ('"id"', r'"\u0069d"'),
+        ('"i"', r'"\u0069"'),
+        ('"é"', r'"\u00e9"'),
+        (r'"\u0069d"', r'"\u0069d"'),  # it has an escape already
+        (r'"\\a"', r'"\\a"'),
+        ('""', '""'),
+    ],
+)
+def test_escaped_key_is_the_same_key(key: str, escaped: str) -> None:
+    members = [(key, b"1"), ('"other"', b"2")]
+    found = _mutations._escape(members, lambda strategy: 0)  # type: ignore[arg-type]
+    assert found == [(escaped, b"1"), ('"other"', b"2")]
+    assert json.loads(escaped) == json.loads(key)
+
+
 def test_reordered_script_has_the_steps_of_its_scripts() -> None:
     """Steps are removed, repeated or moved, or another script follows; never all at once."""
     script = list(range(20))
