@@ -120,8 +120,8 @@ class UnreadableInput:
         self._doubts: dict[RequestId, _Doubt] = {}
         self._unaddressed = ""  # the last error without an id, and the requests that waited then
         self._unaddressed_for: frozenset[RequestId] = frozenset()
-        self._first = b""
-        self._last = b""
+        self._first: bytes  # the beginning of the first of these lines
+        self._last: bytes  # and of the last
         self._size = 0
 
     def __repr__(self) -> str:

@@ -269,6 +269,16 @@ def test_session_id_not_visible_ascii_closes_connection(name: str) -> None:
     assert net.new_calls() == []
 
 
+def test_handshake_that_is_wrong_twice_fails_once() -> None:
+    net = Net(D)
+    net.open()
+    net.start_response(net.call(), type="text/html", mcp_session_id="a b")
+    closed = net.event()
+    assert isinstance(closed, ConnectionClosed)
+    assert "visible ASCII" in str(closed.error)
+    assert len(net.dropped) == 1
+
+
 def test_session_id_is_taken_from_handshake_only() -> None:
     net = open_client(D)
     id, call = send_call(net)

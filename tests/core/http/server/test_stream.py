@@ -170,6 +170,16 @@ def test_log_evicts_the_least_recently_used_stream_first() -> None:
     assert [bool(stream.messages) for stream in streams] == [True, False, True]
 
 
+def test_log_keeps_an_empty_stream_behind_those_that_it_evicts() -> None:
+    """A client may still ask for what comes after the last event that it has got."""
+    log = EventLog(HttpLimits(session_bytes=2 * COST + _MESSAGE + 2))
+    owner = Owner(log)
+    long, empty, last = (filled(count, owner=owner, lasting=False) for count in (2, 0, 1))
+    for stream in (long, empty, last):
+        log.retain(stream, 0)
+    assert (long.last_evicted, owner.forgotten) == (1, [])
+
+
 def test_log_never_evicts_what_a_reader_waits_for() -> None:
     log = EventLog(HttpLimits(events=2, event_age=10, session_bytes=COST + 1, all_bytes=COST + 1))
     stream = filled(5, size=100)

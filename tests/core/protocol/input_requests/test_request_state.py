@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from mcp_core import Fault, LocalProtocolError, RemoteProtocolError
 from mcp_core.protocol.input_requests._request_state import (
+    DeploymentSigner,
     InvalidRequestState,
     KeyRing,
     StateBinding,
@@ -215,7 +216,42 @@ def test_invalid_state_public_message_hides_reason() -> None:
     assert isinstance(bad, RemoteProtocolError)
     assert bad.fault is Fault.INVALID_PARAMS
     assert "a reason" in str(bad)
+    assert bad.reason == "a reason"
     assert "reason" not in bad.PUBLIC_MESSAGE
+
+
+# -- What else the keys sign -----------------------------------------------------------------------
+
+
+def test_signing_keys_verify_what_any_of_them_signed() -> None:
+    """During a rotation the first key signs, and the others still verify."""
+    old, both, new = (KeyRing(keys) for keys in ({"o": OLD}, {"n": NEW, "o": OLD}, {"n": NEW}))
+    signature = old.signing_keys("tasks").sign(b"data")
+    assert len(signature) == 32
+    assert both.signing_keys("tasks").verify(b"data", signature)
+    assert not new.signing_keys("tasks").verify(b"data", signature)
+    assert both.signing_keys("tasks").sign(b"data") == new.signing_keys("tasks").sign(b"data")
+    for purpose, data in (("others", b"data"), ("tasks", b"date")):
+        assert not old.signing_keys(purpose).verify(data, signature)
+    assert not old.signing_keys("tasks").verify(b"data", signature[:-1])
+    assert repr(both.signing_keys("tasks")) == "<SigningKeys, 2>"
+
+
+def test_deployment_signer_binds_data_to_its_deployment_and_place() -> None:
+    keys = RING.signing_keys("sharing")
+    signer = DeploymentSigner(keys, "shop")
+    signed = signer.sign(b"body", "stream")
+    assert signed[32:] == b"body"
+    assert signer.verified(signed, "stream") == b"body"
+    assert signer.verified(signer.sign(b"", "stream"), "stream") == b""
+    assert repr(signer) == "<DeploymentSigner of 'shop'>"
+    for data in (signed + b"!", signed[1:], signed[:-1], signed[:32], b""):
+        assert signer.verified(data, "stream") is None
+    assert signer.verified(signed, "other") is None
+    assert DeploymentSigner(keys, "other").verified(signed, "stream") is None
+    # No two pairs of deployment, place and body have the same signed bytes.
+    assert DeploymentSigner(keys, "sho").verified(signed, "pstream") is None
+    assert signer.verified(signed[:32] + b"mbody", "strea") is None
 
 
 @pytest.mark.parametrize(

@@ -620,6 +620,17 @@ def test_one_line_removes_white_space() -> None:
     assert strip_white_space(pretty) == b'{"a":[1,2],"b":"c d\\n"}'
 
 
+@pytest.mark.parametrize("size", [1, 1024, 1025, 5000])
+def test_bad_message_keeps_both_ends_of_a_message_without_id(size: int) -> None:
+    """Not all of it: it may be long, and the error may be kept."""
+    data = b"{" + bytes(number % 251 for number in range(size - 1))
+    bad = BadMessage(Fault.PARSE, "bad").about(data)
+    assert bad.excerpt is not None
+    assert (bad.excerpt.beginning, bad.excerpt.end) == (data[:1024], data[max(size - 1024, 0) :])
+    assert (bad.excerpt.size, bad.excerpt.too_long, bad.excerpt.is_rest) == (size, False, False)
+    assert BadMessage(Fault.PARSE, "bad", 1).about(data).excerpt is None
+
+
 def test_reader_decodes_its_type() -> None:
     read = reader(t.CancelledParams)
     assert read(b'{"requestId":1}') == t.CancelledParams(request_id=1)

@@ -167,6 +167,18 @@ def test_line_buffer_long_line_in_chunks_takes_linear_time() -> None:
     assert time.perf_counter() - started < 2  # repeated searches take half a minute
 
 
+def test_line_buffer_counts_chunks_that_wait() -> None:
+    buffer = LineBuffer(LIMIT)
+    counts = []
+    for chunk in (b"a", b"b\nc", b"d\n", b"ef"):
+        buffer.feed(chunk)
+        counts.append(len(buffer))
+    while buffer.next_line() is not None:
+        counts.append(len(buffer))
+    assert counts == [1, 4, 6, 8, 5, 2]
+    assert buffer.unfinished == b"ef"
+
+
 def test_line_buffer_repr_shows_buffered_bytes() -> None:
     buffer = LineBuffer(LIMIT)
     assert repr(buffer) == "<LineBuffer 0 of 8 bytes>"

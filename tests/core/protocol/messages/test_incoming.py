@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
 from mcp_core import Limits
-from mcp_core.protocol.jsonrpc._body import parse_body
-from mcp_core.protocol.jsonrpc._codec import BadMessage, Envelope
-from mcp_core.protocol.messages._incoming import IncomingMessages, MessageContext
+from mcp_core.protocol.jsonrpc._body import DecodedParams, parse_body
+from mcp_core.protocol.jsonrpc._codec import BadMessage, Envelope, InvalidPayload
+from mcp_core.protocol.messages._incoming import NO_CONTEXT, IncomingMessages, MessageContext
+from mcp_core.protocol.revisions._methods import METHODS
+from mcp_core.types import CallToolParams
 from tests.harness.jsonrpc import (
     call,
     encoded,
@@ -69,6 +72,53 @@ def test_incoming_messages_keep_their_context() -> None:
         ("ping", 10),
     ]
     assert len(intake) == 0
+
+
+def test_incoming_input_of_each_kind_is_noted_until_it_is_read() -> None:
+    intake = IncomingMessages(Limits(message=10_000))
+    assert (intake.has_input, intake.context, intake.unfinished) == (False, NO_CONTEXT, (b"", 0))
+    for add in (
+        lambda: intake.feed(line(ping(1))),
+        lambda: intake.add(encoded(ping(1)), MessageContext(7)),
+        lambda: intake.add_parsed(parse_body(encoded(ping(1)), Limits()), MessageContext(8)),
+    ):
+        add()
+        assert bool(intake.has_input)
+        assert summary(intake.next_message()) == "ping"
+        assert bool(intake.has_input)
+        assert intake.next_message() is None
+        assert not bool(intake.has_input)
+        assert intake.context is NO_CONTEXT
+    intake.feed(b"x" * 2000)
+    assert intake.next_message() is None
+    assert intake.unfinished == (b"x" * 1024, 2000)
+    intake.add(encoded(ping(1)), None)
+    intake.clear()
+    assert (intake.has_input, len(intake), intake.next_message()) == (False, 0, None)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_incoming_params_that_were_decoded_are_of_their_own_message(count: int) -> None:
+    messages = [call(number) for number in range(count)]
+    body = parse_body(encoded(messages if count > 1 else messages[0]), Limits())
+    row = next(row for row in METHODS if row.name == "tools/call")
+    decoded = [DecodedParams(row.read_params, f"of message {number}") for number in range(count)]
+    body.decoded = [*decoded]
+    intake = IncomingMessages(Limits())
+    intake.batches = True
+    intake.add_parsed(body, MessageContext())
+    for number in range(count):
+        message = intake.next_message()
+        assert isinstance(message, Envelope)
+        assert (message.id, intake.decoded) == (number, decoded[number])
+        assert intake.read_params(row, message.params) == f"of message {number}"
+    intake.feed(line(call(1)))
+    message = intake.next_message()
+    assert isinstance(message, Envelope)
+    assert intake.decoded is None
+    assert isinstance(intake.read_params(row, message.params), CallToolParams)
+    with pytest.raises(InvalidPayload):
+        intake.read_params(row, UNSET)
 
 
 def test_incoming_batch_is_split_on_demand() -> None:

@@ -22,6 +22,24 @@ def test_outbox_empty_has_nothing() -> None:
     assert outbox.take_lines() == b""
 
 
+def test_outbox_says_whether_something_was_put() -> None:
+    outbox = outbox_of()
+    assert (outbox.put_if_any(None), outbox.queued) == (False, 0)
+    assert (outbox.put_if_any(Outgoing(b"{}", MessageKind.CANCEL)), outbox.queued) == (True, 2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "belongs_to"), [(MessageKind.RESPONSE, 7), (MessageKind.REQUEST, 8)]
+)
+def test_outgoing_message_belongs_to_the_peers_request_only(
+    kind: MessageKind, belongs_to: int
+) -> None:
+    assert Outgoing(b"{}", kind, 7, 8).incoming_id == belongs_to
+    plain = Outgoing(b"{}", kind)
+    assert plain == Outgoing(b"{}", kind, None, None, "", None, None, 0, None)
+    assert plain.incoming_id is None
+
+
 def test_outbox_take_returns_messages_once_in_order() -> None:
     first, second = (
         Outgoing(b"{}", MessageKind.REQUEST, 1, None, "m"),
