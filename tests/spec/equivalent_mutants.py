@@ -284,4 +284,31 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "last = max((each.messages[-1].t for each in trace.sessions), default=-1.0)",
         "a trace without sessions has no message whose times are compared",
     ),
+    Equivalent(
+        "mcp_core/protocol/jsonrpc/_mending.py::_without_halves",
+        "try:\n    ...\nexcept InvalidPayload:\n    return None",
+        "try:\n    ...\nexcept Exception:\n    return None",
+        "a reader raises nothing else for any bytes, and replacing bytes raises nothing",
+    ),
+    Equivalent(
+        "mcp_core/http/client/_response.py::Response.feed",
+        "try:\n    ...\nexcept EventTooLong as exc:\n"
+        "    raise RemoteProtocolError(f'{exc}{_CURE}') from None",
+        "try:\n    ...\nexcept Exception as exc:\n"
+        "    raise RemoteProtocolError(f'{exc}{_CURE}') from None",
+        "`next_event` raises nothing else, and nobody throws into the generator",
+    ),
+    Equivalent(
+        "mcp_core/http/wire/_http2_headers.py::_fields_fault",
+        "if size > MAX_VALUE:\n    ...",
+        "if True:\n    ...",
+        "a head that is no longer than one value may be has neither a long value nor, with so few"
+        " fields, too many bytes: only slower",
+    ),
+    Equivalent(
+        "mcp_core/protocol/messages/_outbox.py::Outbox.take_lines",
+        "if not messages:\n    ...",
+        "if False:\n    ...",
+        "the rest returns no bytes for no messages, too: only slower",
+    ),
 )
