@@ -19,6 +19,7 @@ from mcp_core.auth import (
     HttpResponse,
     Secret,
 )
+from mcp_core.auth._jose import private_key, read_jws
 from mcp_core.auth.client._callback import code_challenge
 from mcp_core.auth.client._dpop_signer import DpopSigner, new_seed
 from mcp_core.auth.client._registration import ClientIdentity
@@ -37,6 +38,7 @@ from tests.core.auth.play import (
     form,
     oauth_error,
     play,
+    play_to_failure,
     profile,
     status,
     token,
@@ -267,6 +269,51 @@ def test_token_response_without_usable_token_fails(
     assert SECRETS not in f"{caught.value!r} {caught.value}"
 
 
+@pytest.mark.parametrize(
+    ("code", "text", "error"),
+    [
+        (200, "gave no token: invalid_grant", "invalid_grant"),
+        (400, "gave no token: invalid_grant", "invalid_grant"),
+        (499, "gave no token: invalid_grant", "invalid_grant"),
+        (500, "answered 500", None),
+        (503, "answered 503", None),
+    ],
+)
+def test_token_error_of_a_server_that_fails_says_nothing(
+    code: int, text: str, error: str | None
+) -> None:
+    """A proxy or a crash writes what it likes, and must not cost the refresh token."""
+    script: Script = [(form(TOKEN), oauth_error("invalid_grant", at=code))]
+    failed = play_to_failure(applicant().refresh(Secret("r1")), script)
+    assert isinstance(failed, AuthorizationFailed)
+    assert text in str(failed)
+    assert failed.error == error
+
+
+@pytest.mark.requirement("AF-1")
+@pytest.mark.parametrize(
+    ("promised", "iss", "good"),
+    [
+        (True, AS, True),
+        (True, None, False),
+        (False, None, True),
+        (None, None, True),
+        (False, "https://other.example", False),
+        (None, "https://other.example", False),
+    ],
+)
+def test_authorization_code_needs_the_issuer_that_was_promised(
+    promised: bool | None, iss: str | None, good: bool
+) -> None:
+    who = applicant(authorization_response_iss_parameter_supported=promised)
+    script: Script = [(browsed(f"{AS}/authorize"), callback_reply(iss))]
+    flow = who.authorization_code(REDIRECT, ())
+    if good:
+        assert play(flow, [*script, (form(TOKEN), token())]).access_token == "t1"
+    else:
+        assert isinstance(play_to_failure(flow, script), AuthorizationFailed)
+
+
 def test_token_request_without_endpoint_fails() -> None:
     with pytest.raises(AuthorizationFailed, match="has no token endpoint"):
         play(applicant(token_endpoint=None).refresh(Secret("r")), [])
@@ -361,7 +408,20 @@ def test_client_assertion_has_claims_of_rfc_7523() -> None:
     asker = applicant(ClientIdentity("c", "private_key_jwt"), key=pem)
     for _ in range(2):
         play(asker.client_credentials(()), [(signed, token())])
-    assert seen[0] != seen[1]
+    claims = []
+    for each in seen:
+        header, payload, _ = each.split(".")
+        assert decoded(header) == {"alg": "ES256", "typ": "JWT"}
+        assert read_jws(each, ["ES256"]).verify(private_key(pem))
+        claims.append(decoded(payload))
+    names = [each.pop("jti") for each in claims]
+    assert [len(name) for name in names] == [22, 22]  # 16 bytes
+    assert names[0] != names[1]
+    assert claims == [{"iss": "c", "sub": "c", "aud": AS, "iat": 1_000_000, "exp": 1_000_060}] * 2
+
+
+def decoded(part: str) -> Any:
+    return json.loads(urlsafe_b64decode(f"{part}=="))
 
 
 def test_client_assertion_names_the_issuer_as_it_names_itself() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -77,11 +78,12 @@ def test_incoming_messages_keep_their_context() -> None:
 def test_incoming_input_of_each_kind_is_noted_until_it_is_read() -> None:
     intake = IncomingMessages(Limits(message=10_000))
     assert (intake.has_input, intake.context, intake.unfinished) == (False, NO_CONTEXT, (b"", 0))
-    for add in (
+    adds: list[Callable[[], None]] = [
         lambda: intake.feed(line(ping(1))),
         lambda: intake.add(encoded(ping(1)), MessageContext(7)),
         lambda: intake.add_parsed(parse_body(encoded(ping(1)), Limits()), MessageContext(8)),
-    ):
+    ]
+    for add in adds:
         add()
         assert bool(intake.has_input)
         assert summary(intake.next_message()) == "ping"
