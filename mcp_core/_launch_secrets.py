@@ -109,7 +109,7 @@ def _credential_parts(name: str, value: str) -> Iterator[str]:
     yield rest
     if scheme.lower() == "basic":
         try:
-            user, _, password = base64.b64decode(rest, validate=True).decode().partition(":")
+            user, _, password = base64.b64decode(rest).decode().partition(":")
         except ValueError:
             return
         yield password or user

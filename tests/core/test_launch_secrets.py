@@ -33,6 +33,7 @@ def shown(text: str) -> str:
         (["server", "--api-key", "abcdef"], {"abcdef"}),
         (["server", "-key", "abcdef", "other-word"], {"abcdef"}),
         (["env", "API_KEY=abcdef", "server"], {"abcdef"}),
+        (["env", "PASSWORD=correct horse, battery", "server"], {"correct horse, battery"}),
         (["server", "--api-key=a=b=c=d"], {"a=b=c=d"}),
         # The next option isn't a value, and a value is one word.
         (["server", "--api-key", "--verbose", "abcdef"], set()),
@@ -48,6 +49,8 @@ def shown(text: str) -> str:
         (["--header", "X-Api-Key:abcdef"], {"abcdef"}),
         (["--header", "X-Name: abcdef"], set()),
         (["--header=X-Api-Key: abcdef"], {"abcdef"}),
+        (["X-Api-Key: http://ann:hunter22@a.example"],
+            {"http://ann:hunter22@a.example", "hunter22"}),
         (["the token: abcdef"], {"abcdef"}),
         # A value in base64 may end in `=`.
         (["--header", "Authorization: Basic YW5uOmh1bnRlcjIyMg=="],

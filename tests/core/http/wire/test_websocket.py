@@ -602,6 +602,56 @@ def test_websocket_closing_has_no_deadline_until_its_close_is_sent() -> None:
     assert ended(socket) == [Close(1011, "internal error")]
 
 
+class SocketLog:
+    """A recorder that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.log: list[tuple[Any, ...]] = []
+
+    def received(self, data: bytes) -> None:
+        self.log.append(("<", data))
+
+    def sent(self, data: bytes) -> None:
+        self.log.append((">", data))
+
+    def received_close(self, code: int, reason: str) -> None:
+        self.log.append(("<", code, reason))
+
+    def sent_close(self, code: int, reason: str) -> None:
+        self.log.append((">", code, reason))
+
+
+def test_websocket_is_recorded_with_its_closes_and_without_pings() -> None:
+    socket = opened()
+    socket.recorder = recorder = SocketLog()
+    ping = json.encode(request(7, "ping")).decode()
+    socket.receive_text(ping[:9], 1.0, end=False)
+    socket.receive_text(ping[9:], 1.0)
+    socket.receive_ping(b"?", 1.0)
+    assert socket.next_event() is NEED_DATA
+    assert len(socket.messages_to_send(1.0)) == 2
+    socket.receive_close(1001, "bye\n", 1.0)
+    assert ended(socket) == [Close(1001)]
+    socket.receive_eof(1.0)
+    answer = b'{"jsonrpc":"2.0","id":7,"result":{}}'
+    assert recorder.log == [
+        ("<", ping.encode()),
+        (">", answer),
+        ("<", 1001, "bye "),
+        (">", 1001, ""),
+    ]
+
+
+def test_websocket_broken_off_is_recorded_once() -> None:
+    socket = opened()
+    assert not any((socket.paused, socket.input_ignored, socket.disconnected, socket.done))
+    socket.recorder = recorder = SocketLog()
+    for _ in range(2):
+        socket.receive_eof(1.0)
+    assert ended(socket) == []
+    assert recorder.log == [("<", 1006, "")]
+
+
 OUTPUTS: list[Callable[[WebSocket], object]] = [
     lambda s: s.receive_ping(b"", 0.0),
     lambda s: s.receive_text(json.encode(request(1, "tools/list")).decode(), 0.0),
