@@ -311,4 +311,16 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "if False:\n    ...",
         "the rest returns no bytes for no messages, too: only slower",
     ),
+    Equivalent(
+        "mcp_core/http/client/_streamable.py::StreamableHttpTransport.act",
+        "break",
+        "continue",
+        "what may follow is another failure of the same handshake, which has failed then",
+    ),
+    Equivalent(
+        "mcp_core/http/wire/_http2_frames.py::FrameWatch.receive",
+        "self._goaway_payload += data[place:place + taken]",
+        "self._goaway_payload += data[place:]",
+        "only its first 8 bytes are read, and a shorter payload is an error before that",
+    ),
 )

@@ -329,7 +329,7 @@ class FrameWatch:
                 self._check_counts()
         elif kind in (_HEADERS, _PUSH_PROMISE):
             if not flags & _END_HEADERS:
-                self._block_id = int.from_bytes(header[5:], "big") & _LAST_ID
+                self._block_id = _stream_id(header)
                 self._block = length
                 self._continuations = 0
         else:
@@ -356,7 +356,7 @@ class FrameWatch:
     def _continue_block(self, kind: int, flags: int, header: bytes) -> None:
         self._block += self._left
         self._continuations += 1
-        if kind != _CONTINUATION or int.from_bytes(header[5:], "big") & _LAST_ID != self._block_id:
+        if kind != _CONTINUATION or _stream_id(header) != self._block_id:
             self.error = _BROKEN_BLOCK
         elif self._block > _MAX_BLOCK:
             self.error = _LONG_BLOCK
@@ -405,6 +405,11 @@ class FrameWatch:
         if self.goaway is not None:
             last = min(last, self.goaway.last_id)  # a later GOAWAY cannot raise it
         self.goaway = GoAway(last, int.from_bytes(payload[4:8], "big"))
+
+
+def _stream_id(header: bytes) -> int:
+    """Return the stream that a frame's header names: its last 31 bits."""
+    return int.from_bytes(header, "big") & _LAST_ID
 
 
 def begins_http2(data: bytes) -> bool | None:

@@ -589,6 +589,8 @@ def test_websocket_peer_close_again_extends_no_timeout() -> None:
     assert socket.next_deadline() == 3.0
     socket.handle_timeout(3.0)
     assert socket.disconnected
+    assert ended(socket) == []
+    assert socket.next_deadline() is None
 
 
 def test_websocket_closing_has_no_deadline_until_its_close_is_sent() -> None:
@@ -599,6 +601,10 @@ def test_websocket_closing_has_no_deadline_until_its_close_is_sent() -> None:
     assert socket.next_deadline() is None
     for now in (10.0, 15.0, 20.0, 30.0):
         socket.handle_timeout(now)
+    assert ended(socket) == [Close(1011, "internal error")]
+    socket = opened()
+    socket.fail(1.0)
+    socket.handle_timeout(21.0)
     assert ended(socket) == [Close(1011, "internal error")]
 
 
