@@ -1,4 +1,4 @@
-"""What a launch shows to be a secret, before anything crosses."""
+"""A launch's secrets: by the names of its options, variables and headers, and by their form."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_words_show_their_secrets(words: list[str], secrets: set[str]) -> None:
     ],
 )
 def test_redacted_words_keep_their_names(words: list[str], redacted: list[str]) -> None:
-    """What isn't hidden as a whole is handed on: here it gets a mark."""
+    """A word that isn't hidden as a whole is handed on: here it gets a mark."""
     found = redact_words(words, lambda value: "#", lambda word: f"{word}+")
     assert [each.replace("server+", "server") for each in found] == redacted
 

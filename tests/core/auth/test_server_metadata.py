@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from mcp_core.auth import AuthorizationFailed, Fetch, FetchFailed, HttpResponse
 from mcp_core.auth._resource_urls import issuer_metadata_urls
@@ -15,6 +16,7 @@ from mcp_core.auth.client._discovery import (
     AuthorizationServer,
     find_authorization_server,
     find_resource_metadata,
+    find_supported_scopes,
 )
 from tests.core.auth.play import (
     MISSING,
@@ -182,6 +184,50 @@ def test_find_resource_unusable_metadata_fails(name: str) -> None:
 
 
 @pytest.mark.requirement("AC-3")
+@pytest.mark.parametrize(
+    ("reply", "scopes"),
+    [
+        (prm(), None),
+        (prm(scopes_supported=[]), ()),
+        (prm(scopes_supported=["b", "a", "b"]), ("a", "b")),
+        (prm(scopes_supported=["b a", "c"]), ("a", "b", "c")),
+    ],
+)
+def test_find_supported_scopes_are_those_of_the_metadata(
+    reply: HttpResponse, scopes: tuple[str, ...] | None
+) -> None:
+    assert play(find_supported_scopes(URL), [(get(f"{E}{PRM}/mcp"), reply)]) == scopes
+
+
+def test_find_supported_scopes_without_metadata_are_unknown() -> None:
+    script: Script = [(get(f"{E}{PRM}/mcp"), MISSING), (get(f"{E}{PRM}"), MISSING)]
+    assert play(find_supported_scopes(URL), script) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(429, "answered 429. Try again later"), (500, "answered 500. Try again later"), (499, None)],
+)
+def test_find_resource_status_decides_whether_another_place_is_tried(
+    code: int, words: str | None
+) -> None:
+    """A server that fails may have the document there, and another one may be for less."""
+    first = (get(f"{E}{PRM}/mcp"), status(code))
+    if words is None:
+        script = [first, (get(f"{E}{PRM}"), prm())]
+        assert play(find_resource_metadata(URL, None), script) is not None
+    else:
+        assert words in str(play_to_failure(find_resource_metadata(URL, None), [first]))
+
+
+def test_find_server_says_where_its_metadata_came_from() -> None:
+    far = replace(server(A), address="9.9.9.9")
+    near = replace(MISSING, address="10.0.0.1")
+    script: Script = [(get(f"{A}{OAUTH}"), near), (get(f"{A}{OIDC}"), far)]
+    found = play(find_server_metadata(A, allow_loopback=False), script)
+    assert found.address == "9.9.9.9"
+
+
 def test_find_resource_request_headers() -> None:
     fetch = next(find_resource_metadata(URL, None))
     assert isinstance(fetch, Fetch)

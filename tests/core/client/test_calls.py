@@ -180,7 +180,7 @@ def test_each_request_restarts_the_timeout_and_none_the_total() -> None:
     assert (call.done, call.woken) == (False, 0)
     call.end(3, None)
     assert (call.done, call.woken, call.result()) == (True, 1, [1, 2, 3])
-    assert call.changes == [180, 210, 400]  # nobody waits for a deadline any more
+    assert call.changes == [180, 210, 400]  # a call that is over has no deadline
 
 
 # -- How it ends -----------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ def test_problems_are_added_to_the_callers_list() -> None:
     found = ["one"]
     begun(problems=found).on_problems(["two", "three"])
     assert found == ["one", "two", "three"]
-    begun().on_problems(["nobody's"])
+    begun().on_problems(["unread"])
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core.http import FrameWatch, GoAway, begins_http2, goaway
-from mcp_core.http.wire._http2_frames import PREFACE
+from mcp_core.http.wire._http2_frames import PREFACE, rst_stream
 from tests.harness.wire.http2_frames import (
     ACK,
     CONTINUATION,
@@ -338,7 +338,7 @@ def flood(watch: FrameWatch, sent: bytes, count: int, now: float) -> None:
 def test_frame_watch_useful_exchange_earns_frames_for_two_periods(
     earn: Callable[[FrameWatch], None], sent: bytes, limit: int, more: int
 ) -> None:
-    """What is earned counts in its period and in the next one, and adds up."""
+    """Earned frames count in their period and in the next one, and add up."""
     for periods, allowed in ([0], more), ([0, 10], more), ([0, 10, 20], 0):
         watch, _ = watched(HELLO)
         earn(watch)
@@ -412,6 +412,11 @@ def test_frame_watch_our_resets_count_against_peer() -> None:
 )
 def test_begins_http2_decides_by_first_bytes(data: bytes, verdict: bool | None) -> None:
     assert begins_http2(data) is verdict
+
+
+def test_rst_stream_is_a_frame_of_its_stream() -> None:
+    assert rst_stream(7, 8) == frame(RST_STREAM, 0, 7, number(8))
+    assert rst_stream(2**31 - 1, 11) == frame(RST_STREAM, 0, 2**31 - 1, number(11))
 
 
 def test_goaway_is_decoded_by_h2() -> None:

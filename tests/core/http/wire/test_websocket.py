@@ -628,6 +628,7 @@ class SocketLog:
 
 
 def test_websocket_is_recorded_with_its_closes_and_without_pings() -> None:
+    """Whole messages and both closes are recorded, in the order in which they cross."""
     socket = opened()
     socket.recorder = recorder = SocketLog()
     ping = json.encode(request(7, "ping")).decode()

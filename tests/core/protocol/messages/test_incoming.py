@@ -76,6 +76,7 @@ def test_incoming_messages_keep_their_context() -> None:
 
 
 def test_incoming_input_of_each_kind_is_noted_until_it_is_read() -> None:
+    """Drivers ask for messages while there is input, and never after it was discarded."""
     intake = IncomingMessages(Limits(message=10_000))
     assert (intake.has_input, intake.context, intake.unfinished) == (False, NO_CONTEXT, (b"", 0))
     adds: list[Callable[[], None]] = [
@@ -101,6 +102,7 @@ def test_incoming_input_of_each_kind_is_noted_until_it_is_read() -> None:
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_incoming_params_that_were_decoded_are_of_their_own_message(count: int) -> None:
+    """Params that came decoded aren't read again, and none are left for the next message."""
     messages = [call(number) for number in range(count)]
     body = parse_body(encoded(messages if count > 1 else messages[0]), Limits())
     row = next(row for row in METHODS if row.name == "tools/call")
