@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,6 +26,7 @@ from mcp_trio.oracle.strategies._from_schema import (
     _texts_of,
     from_schema,
     is_hard_pattern,
+    nearly_valid,
 )
 
 PLAIN = settings(
@@ -32,12 +34,12 @@ PLAIN = settings(
 )
 
 
-def values_of(schema: Any, count: int = 60) -> list[Any]:
+def values_of(schema: Any, count: int = 60, *, nearly: bool = False) -> list[Any]:
     """Return values that are drawn for a schema, the same ones each time."""
     found: list[Any] = []
 
     @settings(PLAIN, max_examples=count)
-    @given(from_schema(schema))
+    @given(nearly_valid(schema) if nearly else from_schema(schema))
     def collect(value: Any) -> None:
         found.append(value)
 
@@ -186,8 +188,125 @@ def test_edges_of_a_range_are_drawn_often(schema: Any, edges: set[int]) -> None:
     found = values_of({"type": "integer", **schema})
     assert edges <= set(found)
     assert set(found) - edges
-    low, high = schema.get("minimum", -(10**30)), schema.get("maximum", 10**30)
+    low, high = schema.get("minimum", -inf), schema.get("maximum", inf)
     assert all(low <= each <= high for each in found)
+
+
+@pytest.mark.parametrize(
+    ("schema", "possible"),
+    [
+        ({"multipleOf": 5, "minimum": 7, "maximum": 21}, {10, 15, 20}),
+        ({"multipleOf": 5, "maximum": -3, "minimum": -11}, {-10, -5}),
+        ({"multipleOf": 1, "minimum": 3, "maximum": 4}, {3, 4}),
+        ({"multipleOf": 5, "minimum": 6, "maximum": 9}, {10}),  # there is none
+        ({"multipleOf": 0, "minimum": 3, "maximum": 4}, {3, 4}),
+        ({"multipleOf": 1.5, "minimum": 3, "maximum": 4}, {3, 4}),
+        ({"minimum": 5, "maximum": 3}, {5}),  # there is none
+        ({"minimum": 2.5, "maximum": 3.5}, {3}),
+    ],
+)
+def test_whole_numbers_are_multiples_within_the_range(schema: Any, possible: set[int]) -> None:
+    assert set(values_of({"type": "integer", **schema}, 20)) == possible
+
+
+@pytest.mark.parametrize(
+    ("schema", "least", "most"),
+    [({}, -500, 500), ({"minimum": 1_000}, 1_000, 2_000), ({"maximum": 100}, -500, 100)],
+)
+def test_multiples_without_a_range_are_small(schema: Any, least: int, most: int) -> None:
+    found = values_of({"type": "integer", "multipleOf": 5, **schema})
+    assert all(each % 5 == 0 and least <= each <= most for each in found)
+    assert len(set(found)) > 5
+
+
+def test_numbers_are_within_their_range() -> None:
+    schema = {"type": "number", "minimum": 1.25, "maximum": 2.5}
+    found = values_of(schema)
+    assert all(1.25 <= each <= 2.5 for each in found)
+    assert {type(each) for each in found} == {int, float}
+    assert set(values_of({"type": "number", "minimum": 5, "maximum": 3}, 10)) == {5}
+    assert set(values_of({"type": "number", "multipleOf": 2, "minimum": 3, "maximum": 5}, 10)) == {
+        4
+    }
+
+
+# All of its values are drawn by the type and the range alone.
+SIX = {"type": "integer", "minimum": 6, "maximum": 6}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"anyOf": [SIX]},
+        {"oneOf": [SIX]},
+        {"allOf": [{"type": "integer"}, {"minimum": 6}, {"maximum": 6}]},
+        {"allOf": [{"anyOf": [{"type": "integer"}]}], "minimum": 6, "maximum": 6},
+        {"type": "integer", "anyOf": [{"minimum": 6}], "maximum": 6},
+        {"anyOf": [], **SIX},
+        {"anyOf": 7, **SIX},
+        {"enum": [6, 6]},
+        {"enum": [], **SIX},
+        {"const": 6, "type": "string"},
+    ],
+)
+def test_part_that_several_schemas_describe_fulfils_them(schema: Any) -> None:
+    assert set(values_of(schema, 10)) == {6}
+
+
+@pytest.mark.parametrize(("steps", "resolved"), [(1, True), (3, True), (4, True), (5, False)])
+def test_chain_of_references_is_followed_four_times(steps: int, resolved: bool) -> None:
+    root: Any = {"$defs": {str(each): {"$ref": f"#/$defs/{each + 1}"} for each in range(steps)}}
+    root["$defs"][str(steps - 1)] = SIX
+    draw: Any = None
+    found, _ = _SchemaDraw(draw, root)._resolved({"$ref": "#/$defs/0"}, 0)
+    assert found == (SIX if resolved else {})
+    # References that led here count.
+    again, _ = _SchemaDraw(draw, root)._resolved({"$ref": "#/$defs/0"}, 5 - steps)
+    assert again == {}
+
+
+def test_texts_of_a_pattern_or_format_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_from_schema, "_texts_of", {"^[ab]$": ("a", "b"), "(a+)+": ()}.get)
+    assert set(values_of({"type": "string", "pattern": "^[ab]$"}, 10)) == {"a", "b"}
+    # A pattern without texts leaves the rest.
+    hard = {"type": "string", "pattern": "(a+)+", "minLength": 3}
+    assert all(len(each) >= 3 for each in values_of(hard, 10))
+    dates = set(values_of({"type": "string", "format": "date"}, 20))
+    assert dates <= set(_from_schema._FORMATS["date"])
+    assert len(dates) > 1
+    assert len(set(values_of({"type": "string", "format": "unknown"}, 20))) > 2
+
+
+def kind_of(value: Any) -> str:
+    """Return in which way a value misses `{"a": 1 to 3}`."""
+    if not isinstance(value, dict):
+        return "unrelated"
+    if "a" not in value:
+        return "missing" if value == {} else "unrelated"
+    if value.keys() != {"a"}:
+        return "added" if value["a"] in (1, 2, 3) else "unrelated"
+    number = value["a"]
+    if type(number) is int:
+        return "valid" if number in (1, 2, 3) else "outside" if number == 0 else "unrelated"
+    return "another type"
+
+
+def test_value_that_nearly_fits_misses_by_one_detail() -> None:
+    one_to_three = {"type": "integer", "minimum": 1, "maximum": 3}
+    schema = {"type": "object", "properties": {"a": one_to_three}, "required": ["a"]}
+    found = [kind_of(value) for value in values_of(schema, 90, nearly=True)]
+    assert {*found} >= {"missing", "added", "outside", "another type", "unrelated"}
+    assert found.count("unrelated") < len(found) / 3
+    assert found.count("valid") < len(found) / 5
+
+
+def test_value_that_nearly_fits_of_what_has_no_members() -> None:
+    """Members are added to an empty object; anything may stand for another value."""
+    empty = values_of({"type": "object"}, 40, nearly=True)
+    assert any(isinstance(each, dict) and len(each) == 1 for each in empty)
+    assert {} not in empty[5:] or empty.count({}) < len(empty) / 3
+    texts = values_of({"type": "string"}, 40, nearly=True)
+    assert len({type(each) for each in texts}) > 3
 
 
 @pytest.mark.parametrize(
