@@ -203,7 +203,7 @@ def _smallest(schema: Any, root: Mapping[str, Any], depth: int) -> Any:
     if kind in ("integer", "number"):
         return _smallest_number(schema)
     if kind == "string":
-        least = schema.get("minLength", 0)
+        least = schema.get("minLength")
         text = _FORMATS.get(str(schema.get("format")), "")
         return text or "a" * max(1, least if isinstance(least, int) else 0)
     if kind == "array":
@@ -227,7 +227,7 @@ def _smallest_number(schema: Mapping[str, Any]) -> float:
         low = math.floor(above) + 1
     low = low if isinstance(low, int | float) else 0
     high = schema.get("maximum")
-    found = high if isinstance(high, int | float) and high < low else low
+    found = min(low, high) if isinstance(high, int | float) else low
     return max(1, found) if not isinstance(high, int | float) or high >= 1 else found
 
 

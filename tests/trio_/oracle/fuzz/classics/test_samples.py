@@ -99,3 +99,93 @@ def test_wrong_arguments_are_refused_each_for_another_reason() -> None:
     for each in ({}, {"n": 0}, {"n": 4}, {"n": "x"}, {"n": 1, "mcp-trio-fuzz": 1}):
         assert each in wrong
     assert {"n": 1, "s": "mcp-trio-fuzz-none"} in wrong
+
+
+def test_sample_has_the_name_of_its_tool_and_whether_it_can_be_a_task() -> None:
+    schema = {"type": "object"}
+    for support, is_task in (("optional", True), ("required", True), ("forbidden", False)):
+        tool = {"name": "t", "inputSchema": schema, "execution": {"taskSupport": support}}
+        found = sample_of(tool)
+        assert found is not None
+        assert (found.name, found.is_task) == ("t", is_task)
+    for execution in (None, 5, {}):
+        found = sample_of({"name": "t", "inputSchema": schema, "execution": execution})
+        assert found is not None
+        assert not found.is_task
+
+
+def test_only_the_first_values_and_members_are_looked_at() -> None:
+    found = sample(properties={"what": {"enum": list(range(25))}})
+    assert list(found.choices()) == [{"what": each} for each in range(20)]
+    found = sample(properties={f"m{each}": TEXT for each in range(25)})
+    assert list(found.with_texts(["x", "y"])) == [
+        {f"m{each}": text} for each in range(20) for text in ("x", "y")
+    ]
+
+
+@pytest.mark.parametrize("member", [True, {"enum": "ab"}, {"enum": None}, {"type": "string"}])
+def test_member_without_an_enumeration_has_no_choices(member: Any) -> None:
+    found = sample_of({"name": "t", "inputSchema": {"properties": {"a": member}}})
+    assert found is None or list(found.choices()) == [found.arguments]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "integer", "minimum": -5}, 1),
+        ({"type": "integer", "maximum": 0}, 0),
+        ({"type": "integer", "maximum": 1}, 1),
+        ({"type": "integer", "minimum": 1, "maximum": 9}, 1),
+        ({"type": "number", "exclusiveMinimum": 2.5}, 3),
+        ({"type": "number", "minimum": -9, "maximum": -7}, -9),
+        ({"type": "array", "minItems": 0}, []),
+        ({"properties": {"b": TEXT}}, {}),
+        ({"minLength": 2}, "aa"),
+        ({"type": []}, "a"),
+        ({"$ref": "#/$defs/a~1b", "maximum": 3}, 1),
+        ({"$ref": "#/$defs/c~0d"}, 1),
+    ],
+)
+def test_smallest_value_is_near_one(schema: Any, value: Any) -> None:
+    defs = {"a/b": {"type": "integer"}, "c~d": {"type": "integer"}}
+    tool = {"properties": {"a": schema}, "required": ["a"], "$defs": defs, "type": "object"}
+    found = sample_of({"name": "t", "inputSchema": tool})
+    if found is None:
+        assert schema == {"type": []}  # no schema
+    else:
+        assert found.arguments == {"a": value}
+
+
+def test_values_beside_a_range_are_wrong() -> None:
+    found = sample(
+        properties={
+            "n": {"type": "integer", "minimum": 3, "maximum": 5},
+            "s": {"type": "string", "minLength": 1, "maxLength": 4},
+        }
+    )
+    wrong = list(found.wrong())
+    numbers = [each["n"] for each in wrong if type(each.get("n")) is int]
+    assert set(numbers) == {7, 2, 6}
+    assert {"", "aaaaa"} <= {each["s"] for each in wrong if isinstance(each.get("s"), str)}
+    open_ended = sample(properties={"s": {**TEXT, "maxLength": 100_000}})
+    assert all(len(str(each)) < 1_000 for each in open_ended.wrong())
+
+
+@pytest.mark.parametrize(("levels", "is_found"), [(5, True), (10, False)])
+@pytest.mark.parametrize("kind", ["array", "object"])
+def test_arguments_have_a_limited_depth(kind: str, levels: int, is_found: bool) -> None:
+    nested: Any = {"type": "integer"}
+    for _ in range(levels):
+        if kind == "array":
+            nested = {"type": "array", "items": nested, "minItems": 1}
+        else:
+            nested = {"type": "object", "properties": {"a": nested}, "required": ["a"]}
+    schema = {"type": "object", "properties": {"a": nested}, "required": ["a"]}
+    assert (sample_of({"name": "t", "inputSchema": schema}) is not None) is is_found
+
+
+def test_property_of_any_type_has_no_wrong_value() -> None:
+    found = sample(properties={"a": True}, additionalProperties=False)
+    assert list(found.wrong()) == [{"mcp-trio-fuzz": 1}]
+    assert list(found.choices()) == [{}]
+    assert found.largest == {}

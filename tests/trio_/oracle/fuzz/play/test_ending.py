@@ -135,7 +135,7 @@ async def test_probe_whose_exchange_ends_without_response_is_a_fault(
     assert ("row", "RPC-35", method) in found
 
 
-@pytest.mark.parametrize("status", [404, 429, 503])
+@pytest.mark.parametrize("status", [300, 404, 429, 503])
 async def test_probe_that_is_rejected_with_a_status_is_no_fault(
     autojump_clock: Any, status: int
 ) -> None:

@@ -56,6 +56,17 @@ def test_heavy_messages_are_damage_and_other_stress_is_not() -> None:
         assert not has_damage(draw_stress(random.randrange, http=True, modern=False))
 
 
+def test_large_messages_are_on_both_sides_of_our_own_limit() -> None:
+    """A server that takes 4 MiB must take a little less, and may refuse a little more."""
+    random = Random(1)
+    drawn = [step for _ in range(200) for step in draw_heavy(random.randrange)]
+    sizes = {step[2] for step in drawn if step[0] == "large"}
+    limit = 4 * 1024 * 1024
+    assert any(limit - 10_000 < size < limit for size in sizes)
+    assert any(limit < size < limit + 10_000 for size in sizes)
+    assert max(sizes) <= MAX_BYTES
+
+
 def test_budget_ends_with_its_limits() -> None:
     budget = StressBudget()
     assert budget.take_connections(3) == 3

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mcp_trio.oracle.fuzz._call_guard import INVENTED_METHODS
 from mcp_trio.oracle.fuzz._revisions import META
 from mcp_trio.oracle.fuzz._sent_request import SentRequest
-from mcp_trio.oracle.fuzz.play._unknown import unasked_updates
+from mcp_trio.oracle.fuzz.play._unknown import served_cursor, served_unknown, unasked_updates
 from tests.trio_.oracle.fuzz.memory_http import HttpResponse, played_over_http, response_to
 from tests.trio_.oracle.fuzz.memory_target import NEW, OLD
 
@@ -86,6 +87,78 @@ async def test_result_for_what_does_not_exist_is_a_fault(
     rows = {"PRM-4", "TOOL-17", "RES-7", "RES-9", "PAGE-6"}
     assert [each.row for each in outcome.faults if each.row in rows] == ([row] if row else [])
     assert all(each.is_certain for each in outcome.faults)
+
+
+def answered(method: str, params: Any, answer: dict[str, Any]) -> SentRequest:
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    request = SentRequest(message, is_plain=True, is_bounded=True)
+    request.answer = answer
+    return request
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "result", "row"),
+    [
+        (INVENTED_METHODS[0], {}, {}, "ERR-1"),
+        (INVENTED_METHODS[0], {}, None, "ERR-1"),
+        ("tools/list", {}, {}, ""),
+        ("prompts/get", {"name": UNKNOWN}, {}, "PRM-4"),
+        ("prompts/get", {"name": ""}, {}, ""),
+        ("prompts/get", {"name": UNKNOWN}, 5, ""),
+        ("prompts/get", [UNKNOWN], {}, ""),
+        ("prompts/list", {"name": UNKNOWN}, {}, ""),
+        ("tools/call", {"name": UNKNOWN}, {}, "TOOL-17"),
+        ("tools/call", {"name": UNKNOWN}, {"resultType": "complete"}, "TOOL-17"),
+        ("tools/call", {"name": UNKNOWN}, {"resultType": "input_required"}, ""),
+        ("tools/call", {"name": UNKNOWN}, {"isError": True}, ""),
+        ("tools/call", {"name": UNKNOWN}, {"isError": False}, "TOOL-17"),
+        ("tools/call", {"name": UNKNOWN, "task": {}}, {}, ""),
+        ("tools/call", {"name": "add"}, {}, ""),
+        ("tools/call", {"name": ""}, {}, ""),
+        ("resources/read", {"uri": NO_URI}, {"contents": []}, "RES-7"),
+        ("resources/read", {"uri": NO_URI}, {}, ""),
+        ("resources/read", {"uri": "note:///one"}, {"contents": []}, ""),
+        ("resources/subscribe", {"uri": NO_URI}, {"contents": []}, ""),
+    ],
+)
+def test_only_a_result_for_a_made_up_name_is_a_fault(
+    method: str, params: Any, result: Any, row: str
+) -> None:
+    fault = served_unknown(answered(method, params, {"id": 1, "result": result}), OLD)
+    assert (fault.row if fault is not None else "") == row
+    for answer in ({"id": 1, "error": {}}, {}):
+        assert served_unknown(answered(method, params, answer), OLD) is None
+    silent = answered(method, params, {})
+    silent.answer = None
+    assert served_unknown(silent, OLD) is None
+
+
+def test_long_method_is_shown_in_part() -> None:
+    method = max(INVENTED_METHODS, key=len)
+    fault = served_unknown(answered(method, {}, {"result": {}}), OLD)
+    assert fault is not None
+    assert f"the method {method[:80]}, which" in fault.sentence
+
+
+@pytest.mark.parametrize(
+    ("given", "answer", "is_fault"),
+    [
+        (["2"], {"result": {}}, True),
+        (["2"], {"error": {}}, False),
+        (["2"], None, False),
+        ([], {"result": {}}, False),
+        (["2", NO_CURSOR], {"result": {}}, False),
+    ],
+)
+def test_page_of_a_made_up_cursor_is_a_fault_if_the_list_has_cursors(
+    given: list[str], answer: dict[str, Any] | None, is_fault: bool
+) -> None:
+    request = answered("tools/list", {"cursor": NO_CURSOR}, {})
+    request.answer = answer
+    fault = served_cursor(request, given, OLD)
+    assert (fault is not None) is is_fault
+    if fault is not None:
+        assert (fault.row, json.loads(fault.sent)) == ("PAGE-6", request.message)
 
 
 # -- Updates ---------------------------------------------------------------------------------------
