@@ -228,6 +228,15 @@ def test_failed_list_saves_nothing(file: Path) -> None:
     assert not file.exists()
 
 
+def test_entry_that_cannot_be_read_is_named_once_and_left_out(file: Path) -> None:
+    result = run("inspect", "--save", str(file), *server(tool(), {"name": "odd"}))
+    assert result.returncode == 0
+    [problem] = [line for line in result.stderr.splitlines() if "not in the contract" in line]
+    assert problem.startswith("mcp-trio: not in the contract: ")
+    assert "inputSchema" in problem
+    assert [each["name"] for each in json.loads(file.read_bytes())["tools"]] == ["query"]
+
+
 def test_server_that_cannot_be_started_is_status_3(file: Path) -> None:
     save(file, *GREETER)
     result = run("inspect", "--against", str(file), "--", sys.executable, "-c", "exit(7)")

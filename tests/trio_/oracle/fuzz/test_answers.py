@@ -44,7 +44,8 @@ def test_form_is_filled_in() -> None:
 
 def test_what_no_client_serves_has_no_result() -> None:
     assert client_result("tools/list", {}) is None
-    for request in ({"method": "acme"}, {}, None, 5, []):
+    requests: list[Any] = [{"method": "acme"}, {}, None, 5, []]
+    for request in requests:
         assert result_of_input(request) == {}
 
 

@@ -48,6 +48,8 @@ WRONG = {
     "latency<1ms": "there is no latency to compare: the names are p50, p99,",
     "errors<1ms": "errors is not in ms: write 'errors<1%'",
     "errors<101%": "a share is at most 100%",
+    "late<1ms": "late is not in ms: write 'late<1%'",
+    "answered<1ms": "answered is not in ms: write 'answered<1000'",
     "sent<1%": "sent is not in %: write 'sent<1000'",
     "rate>1000%": "rate is not in %: write 'rate>1000'",
     "memory<5": "memory has no unit here: write 'memory<100MB'",

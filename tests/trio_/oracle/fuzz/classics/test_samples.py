@@ -108,7 +108,8 @@ def test_sample_has_the_name_of_its_tool_and_whether_it_can_be_a_task() -> None:
         found = sample_of(tool)
         assert found is not None
         assert (found.name, found.is_task) == ("t", is_task)
-    for execution in (None, 5, {}):
+    others: list[Any] = [None, 5, {}]
+    for execution in others:
         found = sample_of({"name": "t", "inputSchema": schema, "execution": execution})
         assert found is not None
         assert not found.is_task

@@ -238,6 +238,22 @@ async def test_server_whose_batches_take_long_is_not_accused(
     assert outcome.faults == []
 
 
+async def test_call_in_a_batch_has_its_time_once_batches_turn_out_to_be_slow(
+    autojump_clock: Any,
+) -> None:
+    """The response to the first batch comes late. The next step is played after the call's."""
+    target = BatchTarget(same_each_time(answers_batches), times={"batch": 3.0})
+    session = await target.open(keep=True)
+    steps: list[Step] = [*DROPPED, ("batch", [CALL_ONE]), ("wait",), LIST]
+    await Player().play([("open", BATCHED, "whole", "all"), *steps], session)
+    await session.aclose()
+    said = [line.raw or "" for line in session.lines or ()]
+    [asked] = [place for place, raw in enumerate(said) if '"tools/list"' in raw]
+    [call] = [json.loads(raw)[0]["id"] for raw in said if '"tools/call"' in raw]
+    answered = [f'"id": {call},' in raw for raw in said].index(True)
+    assert answered < asked
+
+
 async def test_batch_where_there_are_none_needs_no_response(autojump_clock: Any) -> None:
     def respond(message: Any) -> Iterator[dict[str, Any]]:
         return iter(()) if isinstance(message, list) else answers(message)
