@@ -14,10 +14,15 @@ import pytest
 from mcp_trio.oracle.bench._histogram import Histogram
 from mcp_trio.oracle.bench._turn import BenchTurn, Pace
 from mcp_trio.oracle.bench.report._report import (
+    COLUMNS,
     BenchReport,
     comparison_text,
     format_seconds,
+    load_text,
     markdown,
+    missed_text,
+    number_text,
+    pace_text,
     sparkline,
     table,
 )
@@ -394,3 +399,220 @@ def test_best_of_many_is_compared_with_each_other_one() -> None:
         ("a", "c", 4),
         ("a", "b", 2),
     ]
+
+
+# -- Texts -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (7, "7"),
+        (7.0, "7"),
+        (7.25, "7.2"),
+        (9.96, "10.0"),
+        (10.4, "10"),
+        (1234.5, "1,234"),
+        (1_000_000, "1,000,000"),
+    ],
+)
+def test_number_has_decimals_only_if_it_is_small(value: float, text: str) -> None:
+    assert number_text(value) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (float("inf"), "never"),
+        (1.0, "1.00s"),
+        (0.99999, "1,000ms"),
+        (9.9, "9.90s"),
+        (10.0, "10.0s"),
+        (99.94, "99.9s"),
+        (100.0, "100s"),
+        (1234.0, "1,234s"),
+        (0.01, "10.0ms"),
+        (0.1, "100ms"),
+    ],
+)
+def test_time_at_the_edge_of_a_unit(seconds: float, text: str) -> None:
+    assert format_seconds(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("pace", "text"),
+    [
+        (Pace(1000, 64), "1,000/s"),
+        (Pace(0.5, 64), "0.5/s"),
+        (Pace(None, 1), "1 caller"),
+        (Pace(None, 2000), "2,000 callers"),
+    ],
+)
+def test_pace_is_a_rate_or_a_number_of_callers(pace: Pace, text: str) -> None:
+    assert pace_text(BenchRow("a", pace)) == text
+    found = BenchReport(rows=[row(pace=pace), row("sdk", 0.003, pace)]).document()["ratios"][0]
+    assert found["pace"] == {"rate": pace.rate, "concurrency": pace.concurrency, "even": pace.even}
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "text"),
+    [
+        ("p99<1us", {}, "p99<1us is missed: 1.1"),
+        ("p99<1us", {"errors": Counter(a=90)}, "p99<1us is missed: more calls than that failed"),
+        ("p99<1us", {"histogram": Histogram()}, "p99<1us is missed: nothing was measured"),
+        ("errors<1%", {"errors": Counter(a=2)}, "errors<1% is missed: 2.000%"),
+        ("errors<1", {"errors": Counter(a=200)}, "errors<1 is missed: 1,200"),
+        ("sent<1", {"sent": 1000}, "sent<1 is missed: 6,000"),
+        ("rate>2000", {"rate": 1234.0}, "rate>2000 is missed: 1,234/s"),
+        ("memory<1MB", {"memory": 1_234_000_000}, "memory<1MB is missed: 1,234MB"),
+    ],
+)
+def test_missed_threshold_shows_what_was_measured(
+    limit: str, value: dict[str, Any], text: str
+) -> None:
+    [verdict] = BenchReport(rows=[row(**value)], thresholds=[Threshold.parse(limit)]).verdicts()
+    assert not verdict.is_met
+    assert missed_text(verdict).startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "timeouts", "shown", "more"),
+    [(1, 0, 1, ""), (5, 0, 5, ""), (4, 1, 4, "6 timed out"), (6, 0, 5, "and 1 other causes")],
+)
+def test_remark_has_five_causes_at_most(kinds: int, timeouts: int, shown: int, more: str) -> None:
+    """The most frequent ones first."""
+    errors = Counter({f"kind{each}": 10 - each for each in range(kinds)})
+    found = row(answered=1, errors=errors, timeouts=timeouts)
+    [remark] = [
+        each for each in BenchReport(rows=[found]).remarks(found) if each.startswith("errors")
+    ]
+    parts = remark.removeprefix("errors: ").split(", ")
+    assert parts[:shown] == [f"{60 - 6 * each} times kind{each}" for each in range(shown)]
+    assert parts[shown:] == ([more] if more else [])
+
+
+@pytest.mark.parametrize(
+    ("unfinished", "text"),
+    [
+        (0, "the last turn was cut after 0.10ms"),
+        (1, "the last turn was cut after 0.10ms, and 1 call without a response is not counted"),
+        (2, "the last turn was cut after 0.10ms, and 2 calls without a response are not counted"),
+    ],
+)
+def test_cut_is_that_of_the_last_turn(unfinished: int, text: str) -> None:
+    found = row()
+    found.add(BenchTurn(seconds=0.0001, is_cut=True, unfinished=unfinished))
+    assert BenchReport(rows=[found]).remarks(found)[0] == text
+
+
+@pytest.mark.parametrize(("count", "lines"), [(2, 2), (5, 5), (7, 5)])
+def test_end_shows_the_last_lines_of_stderr(count: int, lines: int) -> None:
+    """Empty ones say nothing."""
+    found = row()
+    stderr = [each for number in range(count) for each in (f"line{number}", " ")]
+    found.end = TargetEnd("it has ended", None, tuple(stderr))
+    [remark] = BenchReport(rows=[found]).remarks(found)
+    last = [f"line{number}" for number in range(count - lines, count)]
+    assert remark.splitlines() == ["it has ended", *last]
+
+
+@pytest.mark.parametrize(("lag", "is_said"), [(0.002, False), (0.0021, True)])
+def test_late_start_is_remarked_above_the_rounding(lag: float, is_said: bool) -> None:
+    found = row(lag=lag)
+    assert bool(BenchReport(rows=[found]).remarks(found)) is is_said
+
+
+# -- The table -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"), [("a" * 24, "a" * 24), ("a" * 25, "a" * 21 + "..."), ("\x1b", "\\u001b")]
+)
+def test_name_is_shown_in_part(name: str, shown: str) -> None:
+    assert table([row(name), row()])[1].split()[0] == shown
+
+
+def test_cell_without_a_figure_has_a_dash() -> None:
+    titles = table([row()])[0].split()
+    found = table([row(pace=CLOSED, target_cpu=None, memory=None, late=5)])[1]
+    cells = found.replace("2 callers", "2").split()
+    shown = dict(zip(titles, cells[: len(titles)], strict=True))
+    assert [name for name, cell in shown.items() if cell == "-"] == ["late", "cpu/call", "memory"]
+    silent = table([row(sent=0, answered=0, histogram=Histogram())])[1].split()
+    assert silent[silent.index("100/s") + 1 :][:6] == ["-"] * 6
+
+
+def test_texts_stand_at_the_left_and_numbers_at_the_right() -> None:
+    rows = [row("a", sent=5), row("longer", sent=50_000)]
+    titles, first, second = table(rows)
+    assert (first[:6], second[:6]) == ("a     ", "longer")
+    end = titles.index("sent") + 4
+    assert (first[:end].split()[-1], second[:end].split()[-1]) == ("30", "300,000")
+    assert first[end] == second[end] == titles[end] == " "
+    rows[1].tenths[:] = [0] * 9 + [1]
+    assert "█" in table(rows)[1]
+
+
+def test_columns_are_left_out_in_the_order_of_their_rank() -> None:
+    """The sparkline first, and what a row needs never."""
+    rows = [row(), row("sdk")]
+    whole = table(rows)
+    before = set(whole[0].split())
+    gone: list[str] = []
+    for width in range(max(map(len, whole)), 20, -1):
+        lines = table(rows, width)
+        titles = set(lines[0].split())
+        gone += sorted(before - titles)
+        before = titles
+        if gone and before != {"target", "pace", "errors", "p50", "p99"}:
+            assert max(map(len, lines)) <= width
+            assert "█" not in "".join(lines)
+    ranks = {column.title: column.rank for column in COLUMNS}
+    assert [ranks[each] for each in gone] == sorted((ranks[each] for each in gone), reverse=True)
+    assert before == {title for title, rank in ranks.items() if not rank}
+
+
+def test_markdown_has_numbers_at_the_right() -> None:
+    rule = markdown(BenchReport(rows=[row()])).splitlines()[1]
+    assert rule.strip("| ").split(" | ") == [":--", *["--:"] * 13, ":--"]
+    assert rule.count("|") == 16
+
+
+@pytest.mark.parametrize(
+    ("counts", "width", "picture"),
+    [([1, 2, 3], 2, "▄█"), ([1] * 3, 10, "███"), ([0, 0, 8, 8], 2, " █"), ([1], 0, "")],
+)
+def test_sparkline_has_a_width(counts: list[int], width: int, picture: str) -> None:
+    assert sparkline(counts, width) == picture
+
+
+# -- Comparisons, and the load ---------------------------------------------------------------------
+
+
+def test_closed_loops_are_compared_in_words() -> None:
+    found = BenchReport(rows=[row(pace=CLOSED), row("sdk", 0.002, CLOSED, rate=50.0)])
+    latencies, rates = map(comparison_text, found.comparisons)
+    assert latencies.startswith("2 callers: ours is 2.0")
+    assert rates == "2 callers: ours answers 2.00 times as many calls a second as sdk"
+
+
+@pytest.mark.parametrize(
+    ("members", "text"),
+    [
+        ({}, "the load alone: 100us a call, 10,000 calls/s"),
+        ({"load_cpu": 0.0}, ""),
+        ({"load_cpu": -0.01}, ""),
+        ({"sent": 0}, ""),
+    ],
+)
+def test_load_says_what_a_call_costs_it(members: dict[str, Any], text: str) -> None:
+    assert load_text([row(**members), row(**members)]) == text
+    assert load_text([]) == ""
+
+
+def test_search_without_a_limit_keeps_all() -> None:
+    tried = BenchReport(rows=[], tried=[row(median=5.0)]).document()["tried"]
+    assert [each["kept"] for each in tried] == [True]
+    tried = BenchReport(rows=[], tried=[row(median=5.0)], limit=1.0).document()["tried"]
+    assert [each["kept"] for each in tried] == [False]
