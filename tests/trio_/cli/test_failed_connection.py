@@ -1,4 +1,4 @@
-"""What the user is told if there is no connection."""
+"""The text that a user gets if there is no connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the fuzzer answers as a client: right results, and input responses that are made wrong."""
+"""The fuzzer's answers as a client: right results, and input responses that are made wrong."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_form_is_filled_in() -> None:
     assert isinstance(found["content"]["a"], str)
 
 
-def test_what_no_client_serves_has_no_result() -> None:
+def test_method_that_no_client_serves_has_no_result() -> None:
     assert client_result("tools/list", {}) is None
     requests: list[Any] = [{"method": "acme"}, {}, None, 5, []]
     for request in requests:

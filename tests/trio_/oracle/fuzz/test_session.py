@@ -1,4 +1,4 @@
-"""What a session knows of its requests and of the server, and which bytes each server reads."""
+"""A session of the fuzzer: its requests, what it keeps of the server, and which bytes are read."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ async def test_tool_before_a_change_may_have_made_it(
     assert (session.changers, session.updates, session.requests) == ([], [], [])
 
 
-async def test_what_a_server_sends_is_kept_up_to_a_limit() -> None:
+async def test_messages_of_a_server_are_kept_up_to_a_limit() -> None:
     """The last ones are the most useful."""
     session = await silent_session()
     more = range(MAX_KEPT + 5)

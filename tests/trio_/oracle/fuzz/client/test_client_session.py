@@ -244,7 +244,7 @@ async def test_lines_are_kept_and_steps_of_http_are_for_http(transport: str) -> 
 
 
 async def test_request_is_waiting_until_its_response_is_sent() -> None:
-    """A subscription has none, and what is no request needs none."""
+    """A subscription has none, and a message without a valid id needs none."""
     session = HandPlayedClient(OLD).session
     received(session, {"jsonrpc": "2.0", "id": 1, "method": "ping"})
     received(session, {"jsonrpc": "2.0", "id": "a", "method": "ping"})
@@ -300,7 +300,7 @@ async def test_finding_names_the_method_of_its_line_or_of_the_question() -> None
     [(300, 0, False), (301, 0, True), (1, 64 << 20, True), (1, (64 << 20) - 100, False)],
 )
 async def test_client_has_limits(requests: int, size: int, is_over: bool) -> None:
-    """What comes above them is judged, but has no response."""
+    """Messages above them are judged, but get no response."""
     session = HandPlayedClient(OLD).session
     for id in range(requests - 1):
         session.server.receive({"jsonrpc": "2.0", "id": id, "method": "ping"})

@@ -434,7 +434,7 @@ def test_case_is_over_after_its_last_place(steps: list[tuple[Any, ...]], request
         {"jsonrpc": "2.0", "id": 1, "result": {}},
     ],
 )
-def test_what_is_no_request_has_neither_a_place_nor_a_reaction(message: Json) -> None:
+def test_message_that_isnt_a_request_has_neither_a_place_nor_a_reaction(message: Json) -> None:
     played = server(OLD, ("answer", "never", 0, 0))
     assert played.receive(message) is None
     assert (played.requests, played.methods, played.responses) == (0, [], {})
