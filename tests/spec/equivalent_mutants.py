@@ -322,6 +322,8 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "self._goaway_payload += data[place:place + taken]",
         "self._goaway_payload += data[place:]",
         "only its first 8 bytes are read, and a shorter payload is an error before that",
+    ),
+    Equivalent(
         "mcp_trio/cli/_forms.py::_Choices.__init__",
         "self._titles = dict(zip(values or (), named or (), strict=True))",
         "self._titles = dict(zip(values or (), named or (), strict=False))",
