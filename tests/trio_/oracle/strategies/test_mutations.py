@@ -168,25 +168,6 @@ def test_chunks_are_the_bytes_and_none_is_empty() -> None:
     assert {0, 1, 2, 3} <= counts <= set(range(8))
 
 
-@pytest.mark.parametrize("dumped", ['""', '"a"', '"id"', '"\u00e9"', '"\\u00e9"', '"\\n"', '"\\""'])
-def test_escaped_key_is_the_same_key(dumped: str) -> None:
-    """Its first character is written as an escape, unless it is one already."""
-    found: set[str] = set()
-
-    @PLAIN
-    @given(st.data())
-    def check(data: st.DataObject) -> None:
-        draw: Any = data.draw
-        [(new, value)] = _mutations._escape([(dumped, b"1")], draw)
-        found.add(new)
-        assert value == b"1"
-
-    check()
-    [new] = found
-    assert json.loads(new) == json.loads(dumped)
-    assert (new != dumped) is (len(dumped) > 2 and dumped[1] != "\\")
-
-
 def test_values_in_place_of_others_all_differ() -> None:
     """True, 1 and 1.0 are different values of JSON."""
     texts = [json.dumps(each) for each in _mutations._VALUES]
