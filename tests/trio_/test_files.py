@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
 from mcp_trio import _files
-from mcp_trio._files import FileChanged, keep_copy, read_snapshot, replace_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from mcp_trio._files import (
+    HAS_LOCKS,
+    FileChanged,
+    home_directory,
+    keep_copy,
+    lock_file,
+    read_regular_file,
+    read_snapshot,
+    replace_file,
+    replace_output,
+    sync_directory,
+    user_directory,
+    write_output,
+)
 
 
 def mode_of(path: Path) -> int:
@@ -207,3 +218,123 @@ def test_read_snapshot_too_large_is_an_error(file: Path, monkeypatch: pytest.Mon
 def test_keep_copy_of_missing_file_returns_none(tmp_path: Path) -> None:
     assert keep_copy(read_snapshot(tmp_path / "missing")) is None
     assert names_in(tmp_path) == set()
+
+
+@pytest.mark.parametrize(("size", "is_read"), [(5, True), (6, True), (7, False)])
+def test_read_regular_file_has_a_largest_size(tmp_path: Path, size: int, is_read: bool) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * size)
+    with nullcontext() if is_read else pytest.raises(OSError, match="is larger than"):
+        data, state = read_regular_file(path, max_size=6)
+        assert (len(data), state.st_size) == (size, size)
+
+
+def test_read_regular_file_refuses_a_link_if_asked_to(file: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(file)
+    assert read_regular_file(link, max_size=9)[0] == b"old"
+    with pytest.raises(OSError, match="symbolic links"):
+        read_regular_file(link, max_size=9, follow_links=False)
+
+
+# -- Files of our own ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o027, 0o640), (0o077, 0o600), (0o022, 0o644)])
+def test_write_output_of_a_new_file_has_the_mode_that_the_umask_leaves(
+    tmp_path: Path, mask: int, mode: int
+) -> None:
+    path = tmp_path / "out"
+    before = os.umask(mask)
+    try:
+        write_output(path, b"new")
+        assert os.umask(mask) == mask  # it is looked at by changing it
+    finally:
+        os.umask(before)
+    assert (path.read_bytes(), mode_of(path)) == (b"new", mode)
+
+
+def test_replace_output_is_private_unless_it_is_told_otherwise(file: Path) -> None:
+    replace_output(file, b"new")
+    assert (file.read_bytes(), mode_of(file)) == (b"new", 0o600)
+    replace_output(file, b"newer", mode=stat.S_IFREG | 0o644)
+    assert (file.read_bytes(), mode_of(file)) == (b"newer", 0o644)
+    assert names_in(file.parent) == {file.name}
+
+
+def test_replace_output_that_fails_names_the_file_and_leaves_none(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("pathlib.Path.replace", refuse)
+    with pytest.raises(OSError, match="not permitted") as caught:
+        replace_output(file, b"new")
+    assert caught.value.filename == str(file)
+    assert names_in(file.parent) == {file.name}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows cannot open a directory")
+def test_replaced_file_and_its_directory_reach_the_disk(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a power failure there is the old file or the new one, and not an empty one."""
+    synced: list[bool] = []
+    monkeypatch.setattr(
+        os, "fsync", lambda number: synced.append(stat.S_ISDIR(os.fstat(number).st_mode))
+    )
+    replace_file(read_snapshot(file), b"new", private=True)
+    assert synced == [False, False, True]  # the file, the copy, and then their directory
+
+    def refuse(_: int) -> None:
+        raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    sync_directory(file.parent)  # some file systems cannot
+
+
+@pytest.mark.skipif(not HAS_LOCKS, reason="Windows locks nothing")
+def test_lock_file_has_one_holder_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is created with mode 0600, stays, and isn't opened through a link."""
+    path = tmp_path / "lock"
+    for _ in range(2):
+        release = lock_file(path)
+        assert release is not None
+        assert lock_file(path) is None
+        assert mode_of(path) == 0o600
+        release()
+    (tmp_path / "link").symlink_to(path)
+    with pytest.raises(OSError, match="symbolic links"):
+        lock_file(tmp_path / "link")
+
+    def fail(*_: object) -> None:
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", fail)
+    with pytest.raises(OSError, match="No locks available"):
+        lock_file(path)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has another variable")
+@pytest.mark.parametrize(
+    ("environ", "home", "cache"),
+    [
+        ({"HOME": "/h"}, "/h", "/h/.cache/mcp-trio"),
+        ({"HOME": "/h", "XDG_CACHE_HOME": "/c"}, "/h", "/c/mcp-trio"),
+        ({"HOME": "/h", "XDG_CACHE_HOME": "c"}, "/h", "/h/.cache/mcp-trio"),
+        ({"HOME": "/h", "XDG_CACHE_HOME": "", "USERPROFILE": "/u"}, "/h", "/h/.cache/mcp-trio"),
+        ({"HOME": "h"}, None, None),
+        ({}, None, None),
+    ],
+)
+def test_directories_of_the_user_are_absolute(
+    environ: dict[str, str], home: str | None, cache: str | None
+) -> None:
+    """A relative path in a variable isn't used. Without one the system is asked."""
+    expected = Path.home() if home is None else Path(home)
+    assert home_directory(environ) == expected
+    found = user_directory("XDG_CACHE_HOME", ".cache", environ=environ)
+    assert found == (expected / ".cache" / "mcp-trio" if cache is None else Path(cache))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import stat
 import webbrowser
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
@@ -12,14 +14,15 @@ import pytest
 import trio
 import trio.testing
 
+from mcp_core import AuthRequired
 from mcp_core.auth import AuthorizationFailed, Browse, HttpResponse
 from mcp_trio._simple_http import SimpleHttpConnection
 from mcp_trio.auth import _loopback
 from mcp_trio.auth._loopback import LoopbackListener
-from tests.harness.world.waiting import PATIENCE
+from tests.harness.world.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
 ANYWHERE = "http://127.0.0.1:0/callback"
 CANARY = "CANARY-code"
@@ -84,6 +87,85 @@ async def test_loopback_redirect_is_returned_and_not_shown(
     assert CANARY.encode() not in response
     assert answers == [f"{loopback.redirect_uri}?state=s&code={CANARY}"]
     assert CANARY not in caplog.text
+
+
+def never_opens(url: str) -> bool:
+    return False
+
+
+def breaks(url: str) -> bool:
+    raise webbrowser.Error("could not locate runnable browser")
+
+
+def is_no_program(url: str) -> bool:
+    raise OSError(errno.ENOEXEC, "Exec format error")
+
+
+@pytest.mark.parametrize("open_page", [never_opens, breaks, is_no_program])
+async def test_loopback_without_a_browser_needs_another_login(
+    open_page: Callable[[str], bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error comes at once, and not after five minutes."""
+    monkeypatch.setattr(webbrowser, "open", open_page)
+    loopback = await LoopbackListener.open(ANYWHERE, any_port=True)
+    with trio.fail_after(PATIENCE), pytest.raises(AuthRequired, match="no browser can be opened"):
+        await loopback.wait_for_redirect(
+            Browse("https://as.example/?state=s", loopback.redirect_uri)
+        )
+    loopback.close()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no private directories in this way")
+@pytest.mark.parametrize("finds_users", [True, False])
+async def test_loopback_start_page_is_for_this_user_only(
+    finds_users: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our port serves it if the user of a connection can be found, and else it is a private file.
+
+    The file stays while the login goes on: the browser reads it when it has started.
+    """
+    opened: list[str] = []
+    monkeypatch.setattr(_loopback, "can_find_users", lambda socket: finds_users)
+    monkeypatch.setattr(webbrowser, "open", lambda url: not opened.append(url))  # type: ignore[func-returns-value]
+    async with waiting() as (loopback, answers):
+        await until(lambda: len(opened) == 1)
+        await trio.testing.wait_all_tasks_blocked()
+        url = urlsplit(opened[0])
+        page = trio.Path(url.path)
+        if finds_users:
+            assert opened[0].startswith(f"http://127.0.0.1:{urlsplit(loopback.redirect_uri).port}/")
+        else:
+            assert url.scheme == "file"
+            assert b"https://as.example/?state=s" in await page.read_bytes()
+            for each, mode in (page, 0o600), (page.parent, 0o700):
+                assert stat.S_IMODE((await each.stat()).st_mode) == mode
+        await response_to(loopback, GOOD)
+    assert len(answers) == 1
+    assert not await page.exists()
+
+
+async def test_loopback_other_requests_are_logged_and_the_redirect_is_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The line has none of the request, which may hold a user's code."""
+    caplog.set_level("INFO", logger="mcp_trio")
+    line = "a request to the redirect URI was not the redirect of the current login"
+    async with waiting() as (loopback, _):
+        await response_to(loopback, f"GET /other?code={CANARY}")
+        assert caplog.messages == [line]
+        async with await connected(loopback) as stream:
+            await stream.send_all(b"\x16\x03\x01 is no HTTP\r\n\r\n")
+            assert await stream.receive_some() == b""
+        assert caplog.messages == [line] * 2
+        await response_to(loopback, GOOD)
+    assert caplog.messages == [line] * 2
+
+
+async def test_loopback_address_of_ipv6_stands_in_brackets() -> None:
+    async with waiting("http://[::1]:0/callback") as (loopback, answers):
+        assert loopback.redirect_uri.startswith("http://[::1]:")
+        await response_to(loopback, GOOD)
+    assert answers == [f"{loopback.redirect_uri}?state=s&code={CANARY}"]
 
 
 @pytest.mark.parametrize(
