@@ -285,6 +285,42 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "a trace without sessions has no message whose times are compared",
     ),
     Equivalent(
+        "mcp_core/trace/replay/_client.py::ReplayClient._add_turn",
+        "if item.answer is not None:\n    ...",
+        "if True:\n    ...",
+        "no message is None, so nothing looks for what is then kept under it",
+    ),
+    Equivalent(
+        "mcp_core/trace/replay/_client.py::ReplayClient._receive_response",
+        "turn = None if key is None else self._pending.pop(key, None)",
+        "turn = None if False else self._pending.pop(key, None)",
+        "no request is kept under None",
+    ),
+    Equivalent(
+        "mcp_core/trace/replay/_server.py::ReplaySession._receive_response",
+        "found = None if key is None else self._asked.pop(key, None)",
+        "found = None if False else self._asked.pop(key, None)",
+        "no request is kept under None",
+    ),
+    Equivalent(
+        "mcp_core/trace/replay/_load.py::_can_encode",
+        "try:\n    ...\nexcept ValueError:\n    return False",
+        "try:\n    ...\nexcept Exception:\n    return False",
+        "decoded JSON fails in no other way",
+    ),
+    Equivalent(
+        "mcp_core/trace/replay/_load.py::_marked",
+        "return value",
+        "return None",
+        "only texts are compared with the recorded ones",
+    ),
+    Equivalent(
+        "mcp_core/trace/logs/_reader.py::LogReader.__init__",
+        "self._last_time = 0.0",
+        "self._last_time = -1.0",
+        "the first time is 0, and the later one of the two is taken",
+    ),
+    Equivalent(
         "mcp_core/protocol/jsonrpc/_mending.py::_without_halves",
         "try:\n    ...\nexcept InvalidPayload:\n    return None",
         "try:\n    ...\nexcept Exception:\n    return None",

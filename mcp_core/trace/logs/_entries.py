@@ -12,6 +12,7 @@ import ast
 import json
 import re
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ._python import read_python_message
@@ -153,12 +154,9 @@ def _python_entry(line: str) -> LoggedMessage | str | None:
 
 def _embedded_entry(line: str) -> LoggedMessage | str | None:
     """Return the entry of a message within a line."""
-    place = -1
     is_half = False
-    for _ in range(_MAX_TRIES):
-        place = line.find("{", place + 1)
-        if place < 0:
-            break
+    for brace in islice(re.finditer("{", line), _MAX_TRIES):
+        place = brace.start()
         is_batch = line[place - 1 : place] == "["
         try:
             value, end = _DECODER.raw_decode(line, place - is_batch)
@@ -243,7 +241,7 @@ def _seconds(value: Any) -> float | None:
     try:
         time = datetime.fromisoformat(value)
         return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
+    except ValueError:
         return None
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections import deque
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_core.protocol.jsonrpc._excerpt import Excerpt, show_bytes
@@ -85,7 +86,7 @@ class LogReader:
         self._count = 0  # lines that were read
         self._conversations: dict[str, _Conversation] = {}
         self._numbers = 0  # of conversations
-        self._sequence = 0  # of held responses
+        self._sequence = count()  # of held responses
         self._first_time: float | None = None
         self._last_time = 0.0
         self._at_end = False
@@ -207,8 +208,7 @@ class LogReader:
         if time is None or len(self._held) >= _MAX_HELD:
             self._add_message(answer, number, answer.side)
         else:
-            self._sequence += 1
-            heapq.heappush(self._held, (time, self._sequence, number, answer))
+            heapq.heappush(self._held, (time, next(self._sequence), number, answer))
 
     def _release(self, time: float | None, side: Side | None) -> None:
         """Add the responses that were sent before a message of `side` at `time`; None for all.

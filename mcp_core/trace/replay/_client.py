@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Iterable
-from itertools import count
+from itertools import count, groupby
+from operator import itemgetter
 from typing import Any, Final
 
 from mcp_core.trace._ids import id_key
@@ -29,7 +30,7 @@ from ._recorded import (
     describe_request,
     encode_message,
 )
-from ._turns import LONG_LIVED, ServerMessage, Turn, seconds_to_repeat, turns_of
+from ._turns import LONG_LIVED, Turn, seconds_to_repeat, turns_of
 
 __all__ = ["RESPONSE_TIMEOUT", "ReplayClient"]
 
@@ -75,8 +76,7 @@ class ReplayClient:
     def __init__(self, session: RecordedSession, *, response_timeout: float | None = None) -> None:
         self._messages = session.messages
         self.response_timeout = RESPONSE_TIMEOUT if response_timeout is None else response_timeout
-        # A timeout that the user has set isn't extended.
-        self._slower = _SLOWER if response_timeout is None else 0.0
+        self._is_extended = response_timeout is None  # a timeout that the user has set isn't
         self.is_over = False
         self.problems: list[str] = []
         self.hidden = _lines_with_hidden(session.messages)
@@ -90,19 +90,18 @@ class ReplayClient:
         self._mapping = ValueMapping()
         self._ids = count(1)
         self._sent_at: dict[RecordedMessage, float] = {}
-        self._gaps: dict[RecordedMessage, float] = {}
         self._live_id: dict[int | str, int | str] = {}  # the client's request ids, by recorded id
         self._used: set[int | str] = set()
         self._pending: dict[int | str, Turn] = {}  # live requests without a response
         self._done: set[Turn] = set()
         self._turn_of: dict[RecordedMessage, Turn] = {}  # of requests and of responses
-        self._asked: dict[RecordedMessage, tuple[Turn, ServerMessage]] = {}
+        self._asked: dict[RecordedMessage, Turn] = {}  # of the server's requests
         self._by_method: dict[str, deque[RecordedMessage]] = {}
         self._their_ids: dict[RecordedMessage, int | str] = {}
         self._answers: dict[RecordedMessage, RecordedMessage] = {}  # to the server's request
         self._changes: Counter[tuple[str, str]] = Counter()
         self._given_up: set[tuple[str, str]] = set()
-        self._outputs: list[tuple[bytes, RecordedMessage | None]] = []
+        self._outputs: list[tuple[bytes, int]] = []  # with the number of their batch, or 0
         for turn in turns_of(session):
             self._add_turn(turn)
 
@@ -110,14 +109,10 @@ class ReplayClient:
         return f"<ReplayClient at {self._place} of {len(self._messages)} messages>"
 
     def _add_turn(self, turn: Turn) -> None:
-        if turn.message is not None and turn.message.kind == "request":
-            self._turn_of[turn.message] = turn
-            if turn.response is not None:
-                self._turn_of[turn.response] = turn
-                self._gaps[turn.message] = turn.response.t - turn.message.t
+        self._turn_of |= dict.fromkeys(filter(None, (turn.message, turn.response)), turn)
         for item in turn.items:
             if item.message.kind == "request":
-                self._asked[item.message] = turn, item
+                self._asked[item.message] = turn
                 self._by_method.setdefault(item.message.method, deque()).append(item.message)
                 if item.answer is not None:
                     self._answers[item.answer] = item.message
@@ -153,11 +148,11 @@ class ReplayClient:
         """Record that the requests with `ids` get no response, for `reason`."""
         for id in ids:
             turn = self._pending.pop(id, None)
-            if turn is not None and turn.message is not None:
+            if turn is not None:
                 self.unanswered += 1
                 self._done.add(turn)
-                request = describe_request(turn.message.method, turn.message.decode().get("params"))
-                self._note(f"no response to {request}: {reason} (line {turn.message.line})")
+                message = _request_of(turn)
+                self._note(f"no response to {_describe(message)}: {reason} (line {message.line})")
         self._walk(now)
 
     def note(self, text: str) -> None:
@@ -168,12 +163,13 @@ class ReplayClient:
         """Stop the replay: the server has disconnected."""
         if not self.is_over:
             self.is_over = True
-            waiting = [turn.message for turn in self._pending.values() if turn.message is not None]
+            waiting = [_request_of(turn) for turn in self._pending.values()]
             self.unanswered += sum(each.method not in LONG_LIVED for each in waiting)
             left = sum(each.sender == "client" for each in self._messages[self._place :])
             if left or any(each.method not in LONG_LIVED for each in waiting):
                 self._note(
-                    f"the server ended the conversation before line {self._next_line}:"
+                    f"the server ended the conversation before line"
+                    f" {self._messages[self._place].line}:"
                     f" {left} messages were not sent"
                 )
 
@@ -193,27 +189,11 @@ class ReplayClient:
     def messages_to_send(self) -> list[bytes]:
         """Return the messages to send, in their order, without line feeds."""
         found: list[bytes] = []
-        batch: list[bytes] = []
-        number = 0
-        for data, recorded in self._outputs:
-            its_batch = 0 if recorded is None else recorded.batch
-            if batch and its_batch != number:
-                found.append(b"[" + b",".join(batch) + b"]")
-                batch = []
-            number = its_batch
-            if its_batch:
-                batch.append(data)
-            else:
-                found.append(data)
-        if batch:
-            found.append(b"[" + b",".join(batch) + b"]")
+        for batch, outputs in groupby(self._outputs, key=itemgetter(1)):
+            messages = [data for data, _ in outputs]
+            found += [b"[" + b",".join(messages) + b"]"] if batch else messages
         self._outputs.clear()
         return found
-
-    @property
-    def _next_line(self) -> int:
-        place = min(self._place, len(self._messages) - 1)
-        return self._messages[place].line
 
     # -- What the server sends ---------------------------------------------------------------------
 
@@ -240,9 +220,7 @@ class ReplayClient:
             self._note(f"the server sent a request that is not in the trace: {method[:80]}")
             error = {"code": _METHOD_NOT_FOUND, "message": f"not in the trace: {method[:80]}"}
             answer = {"error": error}
-        self._outputs.append(
-            (encode_message({"jsonrpc": "2.0", "id": message["id"], **answer}), None)
-        )
+        self._outputs.append((encode_message({"jsonrpc": "2.0", "id": message["id"], **answer}), 0))
 
     def _receive_response(self, message: dict[str, Any], now: float) -> None:
         key = id_key(message.get("id"))
@@ -258,20 +236,20 @@ class ReplayClient:
             return
         self._done.add(turn)
         if turn.response is not None and "result" in message:
-            assert turn.message is not None
             recorded = turn.response.decode().get("result")
-            self._mapping.learn_result(turn.message.method, recorded, message["result"])
+            self._mapping.learn_result(_request_of(turn).method, recorded, message["result"])
 
     def _repeat(self, now: float) -> None:
         """Send again the requests about tasks that are due."""
         due = [turn for time, turn in self._repeats if time <= now]
         self._repeats = [each for each in self._repeats if each[0] > now]
         for turn in due:
-            if turn.message is not None and turn not in self._done:
-                members = turn.message.decode()
+            if turn not in self._done:
+                request = _request_of(turn)
+                members = request.decode()
                 members["params"] = self._mapping.apply(members.get("params"))
-                members["id"] = self._request_id(turn.message, members.get("id"))
-                self._output(encode_message(members), turn.message)
+                members["id"] = self._request_id(request, members.get("id"))
+                self._output(encode_message(members), request)
 
     # -- The walk ----------------------------------------------------------------------------------
 
@@ -292,9 +270,7 @@ class ReplayClient:
         """Return True if the live server has sent the message that the recorded one sent here."""
         if message.kind == "response":
             turn = self._turn_of.get(message)
-            if turn is None or turn.message is None or turn.message not in self._sent_at:
-                return True
-            return turn in self._done or turn.is_long_lived
+            return turn is None or turn in self._done or turn.is_long_lived
         if message.kind == "request":
             return message in self._their_ids
         if message.method not in _CHANGES:
@@ -310,19 +286,20 @@ class ReplayClient:
     def _deadline(self, message: RecordedMessage, now: float) -> float:
         """Return the time until which to wait for a server message."""
         if message.kind == "notification":
-            previous = self._messages[max(self._place - 1, 0)].t
-            gap = max(message.t - previous, 0.0)
+            gap = message.t - self._messages[self._place - 1].t  # negative for the first one
             return now + min(max(_GRACE, _SLOWER * gap), self.response_timeout)
-        asked = self._turn_of.get(message)
         if message.kind == "request":
-            asked, _ = self._asked[message]
+            asked = self._asked[message]
             if asked in self._done:
                 return now + _GRACE  # the request may have had another cause
-        if asked is None or asked.message is None:
+        else:
+            asked = self._turn_of[message]
+        if asked.message is None:
             return now + self.response_timeout
-        sent_at = self._sent_at.get(asked.message, now)
-        recorded = message.t - asked.message.t
-        return max(sent_at, now) + max(self.response_timeout, self._slower * recorded)
+        seconds = self.response_timeout
+        if self._is_extended:
+            seconds = max(seconds, _SLOWER * (message.t - asked.message.t))
+        return now + seconds
 
     def _give_up(self, now: float) -> None:
         """Pass over the message that didn't come in time."""
@@ -335,24 +312,18 @@ class ReplayClient:
             return
         if message.kind == "request":
             self._note(f"the server did not send {message.method}, as in line {message.line}")
-            self._drop_request(message)
+            self._by_method[message.method].remove(message)
             return
         turn = self._turn_of[message]
-        assert turn.message is not None
         self.unanswered += 1
         self._silent += 1
         self._done.add(turn)
-        request = describe_request(turn.message.method, turn.message.decode().get("params"))
-        waited = now - self._sent_at[turn.message]
-        self._note(f"no response to {request} within {waited:.0f} s (line {turn.message.line})")
+        request = _request_of(turn)
+        waited = f"{now - self._sent_at[request]:.0f} s"
+        self._note(f"no response to {_describe(request)} within {waited} (line {request.line})")
         if self._silent >= _MAX_UNANSWERED:
             self._note(f"the server did not answer {self._silent} requests in a row: stopped")
             self.is_over = True
-
-    def _drop_request(self, message: RecordedMessage) -> None:
-        waiting = self._by_method.get(message.method)
-        if waiting and message in waiting:
-            waiting.remove(message)
 
     # -- What is sent ------------------------------------------------------------------------------
 
@@ -376,7 +347,7 @@ class ReplayClient:
 
     def _output(self, data: bytes, message: RecordedMessage) -> None:
         self.sent += 1
-        self._outputs.append((data, message))
+        self._outputs.append((data, message.batch))
 
     def _adapt_response(self, message: RecordedMessage, members: dict[str, Any]) -> bool:
         """Put the live id into a response. Return False if the live server sent no request."""
@@ -388,7 +359,6 @@ class ReplayClient:
                 f"the server did not send {request.method}, as in line {request.line}: there is"
                 " nothing to answer"
             )
-            self._drop_request(request)
             return False
         members["id"] = self._their_ids[request]
         if "result" in members:
@@ -416,6 +386,16 @@ class ReplayClient:
     def _note(self, text: str) -> None:
         if len(self.problems) < _MAX_PROBLEMS:
             self.problems.append(text)
+
+
+def _request_of(turn: Turn) -> RecordedMessage:
+    """Return the request of a turn that has one."""
+    assert turn.message is not None
+    return turn.message
+
+
+def _describe(request: RecordedMessage) -> str:
+    return describe_request(request.method, request.decode().get("params"))
 
 
 def _lines_with_hidden(messages: list[RecordedMessage]) -> list[int]:

@@ -37,7 +37,6 @@ _ROUND_MEMBERS: Final = ("inputResponses", "requestState")
 _INPUT_REQUESTS: Final = "inputRequests"
 _MAX_BYTES: Final = 64 * 1024 * 1024
 _MAX_LINES: Final = 5
-_MAX_DEPTH: Final = 100
 _MAX_REPEATS: Final = 1_000  # requests about one task
 # Stands for a live value while sources are looked for. It has the form of an id.
 _MARK: Final = "~live~"
@@ -127,7 +126,7 @@ class CallCopy:
         Args:
             call: the request.
         """
-        if call.is_fixed or call.params is None:
+        if call.is_fixed:
             return call.params
         found: dict[str, Any] = self._mapping.apply(call.params)
         return found if _can_encode(found) else call.params
@@ -243,8 +242,8 @@ class _LoadReader:
             return self._revision in (None, revision)
         return live is recorded or (live.stateful and recorded.stateful)
 
-    def _left_out_as(self, call: RecordedCall, turn: Turn, message: RecordedMessage) -> str:
-        """Return as what a message is left out, or "" if it is kept."""
+    def _left_out_as(self, call: RecordedCall, turn: Turn, message: RecordedMessage) -> str | None:
+        """Return as what a message is left out, or None if it is kept."""
         if message.is_truncated:
             return "messages that were recorded in part"
         if message.kind == "notification":
@@ -272,7 +271,7 @@ class _LoadReader:
             return "calls during which the server asked the client"
         if len(message.data) > self._room:
             return f"requests beyond the first {_MAX_BYTES // 2**20} MiB"
-        return ""
+        return None
 
 
 def _can_encode(params: Any) -> bool:
@@ -333,23 +332,19 @@ def _sources(turns: Sequence[Turn]) -> dict[Turn, frozenset[Turn]]:
         params = message.decode().get("params")
         live = mapping.apply(params)
         if live != params:
-            numbers = frozenset(_marks(live, 0))
+            numbers = frozenset(_marks(live))
             found[turn] = frozenset(turns[each] for each in numbers if each < number)
         result = _result(turn)
-        mapping.learn_result(
-            message.method, result, _marked(result, f"{_MARK}{number:0{_DIGITS}}", 0)
-        )
+        mapping.learn_result(message.method, result, _marked(result, f"{_MARK}{number:0{_DIGITS}}"))
     return found
 
 
-def _marked(value: Any, mark: str, depth: int) -> Any:
+def _marked(value: Any, mark: str) -> Any:
     """Return `value` with `mark` for each text, and for each name of an input request."""
     if isinstance(value, str):
         return mark
-    if depth > _MAX_DEPTH:
-        return value
     if isinstance(value, list):
-        return [_marked(each, mark, depth + 1) for each in value]
+        return [_marked(each, mark) for each in value]
     if isinstance(value, dict):
         marked = {}
         for key, each in value.items():
@@ -357,28 +352,26 @@ def _marked(value: Any, mark: str, depth: int) -> Any:
                 marked[key] = {
                     f"{mark}~{index}": {
                         "method": lookup(request, "method"),
-                        "params": _marked(lookup(request, "params"), mark, depth + 1),
+                        "params": _marked(lookup(request, "params"), mark),
                     }
                     for index, request in enumerate(each.values())
                 }
             else:
-                marked[key] = _marked(each, mark, depth + 1)
+                marked[key] = _marked(each, mark)
         return marked
     return value
 
 
-def _marks(value: Any, depth: int) -> Iterator[int]:
+def _marks(value: Any) -> Iterator[int]:
     """Yield the numbers of the turns whose marks are in `value`."""
     if isinstance(value, str):
         number = value.removeprefix(_MARK)[:_DIGITS]
         if value.startswith(_MARK) and number.isascii() and number.isdigit():
             yield int(number)
-    elif depth > _MAX_DEPTH:
-        return
     elif isinstance(value, list):
         for each in value:
-            yield from _marks(each, depth + 1)
+            yield from _marks(each)
     elif isinstance(value, dict):
         for key, each in value.items():
-            yield from _marks(key, depth)
-            yield from _marks(each, depth + 1)
+            yield from _marks(key)
+            yield from _marks(each)

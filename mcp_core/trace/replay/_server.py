@@ -125,7 +125,7 @@ class ReplayServer:
         self._requests.append(requests)
         self._notifications.append(notifications)
         self._prologues.append(turns[0])
-        for turn in turns[1:]:
+        for turn in turns:
             message = turn.message
             if message is None or message.is_truncated:
                 continue
@@ -284,8 +284,6 @@ class ReplaySession:
     def next_deadline(self) -> float:
         """The next output's time, or infinity."""
         pace = self._server.pace
-        if not pace:
-            return math.inf
         return min(
             (
                 each.due(each.turn.items[each.index], pace)
@@ -355,8 +353,7 @@ class ReplaySession:
         self._server.found_count += 1
         recorded = turn.message
         assert recorded is not None
-        if b"inputResponses" in recorded.data:
-            self._compare_inputs(recorded, message)
+        self._compare_inputs(recorded, message)
         response = turn.response
         problem = ""
         if response is not None and response.is_truncated:

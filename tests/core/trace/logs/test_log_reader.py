@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core.trace import UNTIMED, DamagedLine, InvalidTrace, Judge, LogReader, TraceLine
+from mcp_core.trace._format import TraceHeader, encode_header, encode_line
+from mcp_core.trace.logs import _reader
 from mcp_core.trace.logs._python import read_python_message
 from mcp_core.trace.logs._sides import SideGuesser
 from mcp_core.trace.logs._values import ValueSplitter
@@ -473,3 +475,192 @@ def test_order_of_an_unknown_transport_proves_nothing() -> None:
     """A resumed stream of HTTP may repeat a response."""
     found = Read(lines_of([*WHOLE, TOOLS]))
     assert [(each.row, each.is_certain) for each in found.findings] == [("RPC-7", False)]
+
+
+# -- Reading ---------------------------------------------------------------------------------------
+
+
+def numbered(reader: LogReader) -> list[tuple[int, str]]:
+    """Return the numbers of the lines that are there, with their senders or what is wrong."""
+    found = []
+    while (line := reader.next_line()) is not None:
+        sender = line.reason if isinstance(line, DamagedLine) else str(line.sender)
+        found.append((reader.line_number, sender))
+    return found
+
+
+def test_lines_are_there_as_soon_as_their_bytes_are() -> None:
+    """Also after lines without a message, and after damaged ones."""
+    reader = LogReader(200)
+    assert (reader.header, reader.kind, reader.line_number) == (None, "", 0)
+    half = json.dumps(INITIALIZED)[:60].encode()
+    reader.feed(
+        b"text\n\n" + lines_of([LIST]) + b"x" * 500 + b"\n" + half + b"\n" + lines_of([TOOLS])
+    )
+    assert numbered(reader) == [
+        *((3, "client"), (4, "it is too long")),
+        (5, "a message begins on this line and does not end on it"),
+        (6, "server"),
+    ]
+    assert (reader.kind, reader.skipped) == ("lines", 1)
+    reader.feed(json.dumps(PING).encode())
+    assert numbered(reader) == []
+    reader.feed(b"")
+    assert numbered(reader) == [(7, "server")]  # the client has used its id
+
+
+def test_values_are_there_as_soon_as_their_bytes_are() -> None:
+    reader = LogReader(200)
+    long = json.dumps({**PING, "params": {"a": "x" * 500}})
+    values = ["{}", json.dumps(LIST), long, "{'a'}", json.dumps(TOOLS)]
+    reader.feed(("[\n" + ",\n".join(values)).encode())
+    found = numbered(reader)
+    assert [sender for _, sender in found] == [
+        *("client", "it is too long", "it is not JSON", "server")
+    ]
+    assert (reader.kind, reader.skipped) == ("json", 1)
+    reader.feed(b"]")
+    reader.feed(b"")
+    assert numbered(reader) == []
+
+
+@pytest.mark.parametrize(
+    ("begin", "kind"),
+    [
+        (b" ", ""),
+        (b"[", ""),
+        (b"[ \n", ""),
+        (b"[ {", "json"),
+        (b"[[", "json"),
+        (b"[]", "json"),
+        (b"[info] ", "lines"),
+        (b"text", "lines"),
+        (b"\xef\xbb\xbf [{", "json"),
+        (b'{"jsonrpc"', ""),
+        (b'{"jsonrpc"}\n', "lines"),
+        (b" { \n", "json"),
+        (b'{"mcp-trace": 1}\n', "trace"),
+        (b"{" + b" " * (64 * 1024 - 2), ""),
+        (b"{" + b"x" * (64 * 1024 - 1), "lines"),
+    ],
+)
+def test_kind_is_known_by_the_beginning(begin: bytes, kind: str) -> None:
+    reader = LogReader()
+    reader.feed(begin)
+    assert reader.kind == kind
+    assert (reader.header is None) == (kind in ("", "trace"))
+
+
+def exported(*entries: tuple[Any, float | None, Any, float]) -> bytes:
+    """Return lines of messages, each with its time, its response and how long that took."""
+    found = []
+    for message, time, response, seconds in entries:
+        origin = "server" if message["method"] == ASK["method"] else "client"
+        entry: dict[str, Any] = {"origin": origin, "message": message}
+        if time is not None:
+            entry["t"] = time
+        if response is not None:
+            entry |= {"response": response, "duration": seconds * 1000}
+        found.append(entry)
+    return lines_of(found)
+
+
+def methods_of(found: Read) -> list[str]:
+    return [json.loads(line.raw or "").get("method", "response") for line in found.messages]
+
+
+@pytest.mark.parametrize(
+    ("second", "time", "order"),
+    [
+        (NOTE, 4.0, ["tools/list", NOTE["method"], "response"]),
+        (NOTE, 5.0, ["tools/list", "response", NOTE["method"]]),
+        (NOTE, 6.0, ["tools/list", "response", NOTE["method"]]),
+        (ASK, 5.0, ["tools/list", ASK["method"], "response"]),
+        (NOTE, None, ["tools/list", NOTE["method"], "response"]),
+    ],
+)
+def test_response_of_an_export_stands_at_its_time(second: Any, time: Any, order: Any) -> None:
+    found = Read(exported((LIST, 1.0, TOOLS, 4.0), (second, time, None, 0)))
+    assert methods_of(found) == order
+    [response] = [line for line in found.messages if b"tools" in (line.raw or "").encode()][1:]
+    assert (response.sender, response.t) == ("server", 4.0)
+
+
+def test_response_without_a_time_follows_its_request() -> None:
+    found = Read(exported((LIST, None, TOOLS, 0), (NOTE, None, None, 0)))
+    assert methods_of(found) == ["tools/list", "response", NOTE["method"]]
+
+
+def test_only_so_many_responses_wait_for_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_reader, "_MAX_HELD", 2)
+    calls = [({**LIST, "id": n}, 1.0, {**TOOLS, "id": n}, 9.0) for n in range(3)]
+    found = Read(exported(*calls))
+    ids = [(line.sender, json.loads(line.raw or "")["id"]) for line in found.messages]
+    assert ids == [
+        *(("client", 0), ("client", 1), ("client", 2)),
+        *(("server", 2), ("server", 0), ("server", 1)),
+    ]
+
+
+def test_only_so_many_servers_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Further ones are taken for the first one."""
+    monkeypatch.setattr(_reader, "_MAX_NAMES", 2)
+    names = ["a", "b", "a", "c", "b", "d"]
+    found = Read(
+        lines_of({"server": name, "message": {**LIST, "id": n}} for n, name in enumerate(names))
+    )
+    assert [line.conversation for line in found.messages] == [1, 2, 1, 1, 2, 1]
+
+
+@pytest.mark.parametrize("between", [0, 2, 3])
+def test_repetition_is_looked_for_among_three_messages(between: int) -> None:
+    """A message that comes later again was sent again."""
+    others = [{**LIST, "id": n} for n in range(between)]
+    lines = [f"DEBUG: {json.dumps(each)}\n" for each in (NOTE, *others, NOTE)]
+    assert len(Read("".join(lines).encode()).messages) == between + (1 if between < 3 else 2)
+
+
+def test_guessed_sides_are_counted() -> None:
+    known = {"origin": "client", "message": {**LIST, "id": 5}}
+    found = Read(lines_of([INITIALIZE, known, {"method": "x", "params": {}, "id": 9}, TOOLS]))
+    assert (found.reader.guessed, found.reader.unknown) == (1, 2)
+    batch = [{"jsonrpc": "2.0", "method": "notifications/x"}, LIST]
+    assert Read(lines_of([batch])).reader.guessed == 1
+
+
+def test_later_conversation_may_run_beside_the_first() -> None:
+    """Then an id that is open is used again, and nothing more is judged."""
+    late = [INITIALIZE, INITIALIZED, {**LIST, "id": 4}, INITIALIZE, {**LIST, "id": 4}]
+    found = Read(lines_of([*late, {**LIST, "id": 6}]))
+    assert (found.reader.unknown, len(found.messages)) == (3, 3)
+    over = [*WHOLE, INITIALIZE, INITIALIZED, LIST]
+    found = Read(lines_of([*over, {**LIST, "id": 6}, LIST]))
+    assert (found.reader.unknown, len(found.messages)) == (1, 9)
+    assert [line.conversation for line in found.messages] == [1] * 5 + [2] * 4
+    assert found.damage == [(6, "another conversation begins, and the first one may go on")]
+
+
+@pytest.mark.parametrize("size", [7, 1 << 20])
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_trace_is_read_as_by_its_own_reader(size: int, end: bytes) -> None:
+    header = TraceHeader(format_version=1, at="2026-01-01T00:00:00Z")
+    lines = [TraceLine(t=n, sender="client", raw=json.dumps({**PING, "id": n})) for n in range(3)]
+    data = (encode_header(header) + b"".join(map(encode_line, lines))).rstrip(b"\n") + end
+    found = Read(data, size)
+    assert (found.reader.kind, found.reader.header) == ("trace", header)
+    assert found.lines == [*enumerate(lines, 2)]
+    only = Read(encode_header(header).rstrip(b"\n"), size)
+    assert (only.reader.header, only.lines) == (header, [])
+
+
+def test_file_is_at_its_end_once() -> None:
+    """A file that grows may be read on."""
+    reader = LogReader()
+    reader.feed(exported((LIST, 1.0, TOOLS, 4.0)))
+    assert numbered(reader) == [(1, "client")]
+    reader.feed(b"")
+    assert numbered(reader) == [(1, "server")]
+    reader.feed(exported((NOTE, 9.0, TOOLS, 4.0)))
+    assert numbered(reader) == [(2, "client")]
+    with pytest.raises(InvalidTrace):
+        Read(b"")

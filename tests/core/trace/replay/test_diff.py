@@ -93,7 +93,7 @@ def test_missing_response_is_told() -> None:
 
 
 def test_changed_order_names_as_few_as_possible() -> None:
-    """All but a longest sequence that has kept its order, whatever the new order is."""
+    """All but a longest sequence that has kept its order, for any new order."""
 
     def asked(*names: str) -> list[Sent]:
         said = []

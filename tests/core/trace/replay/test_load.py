@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mcp_core.trace import CallCopy, TraceHeader, load_trace, recorded_load
-from mcp_core.trace._format import TruncatedMessage
+from mcp_core.trace._format import HttpHead, TraceLine, TruncatedMessage
+from mcp_core.trace.replay import _load
 from tests.core.trace.judge.conversations import C, S, Sent, ask, error, notify, result
 from tests.core.trace.replay.traces import AT, HANDSHAKE, call, lines_of, recorded, text
 
@@ -279,13 +280,87 @@ def test_task_that_still_works_is_asked_for_again_for_a_while() -> None:
     assert copy.receive(get, {"result": {"status": "working", "pollIntervalMs": 10**9}}) == 5.0
     assert copy.receive(get, {"result": {"status": "completed"}}) is None
     # A task that never ends stops after a limit.
-    asked = [copy.receive(get, working) for _ in range(1_001)]
-    assert asked.index(None) == 1_000
+    for each in copy, CallCopy():
+        asked = [each.receive(get, working) for _ in range(1_001)]
+        assert asked.index(None) == 1_000
 
 
 def test_redacted_values_are_named() -> None:
-    said = [*HANDSHAKE, C(call(1, token="‹redacted 1›")), S(text(1, "A"))]
-    assert recorded_load(recorded(said)).hidden == [5]
+    said = [*HANDSHAKE]
+    for id in range(6):
+        said += [C(call(id, token="‹redacted 1›")), S(text(id, "A"))]
+    assert recorded_load(recorded(said)).hidden == [5, 7, 9, 11, 13]
+
+
+def test_lines_that_are_left_out_are_named_up_to_five() -> None:
+    said = [C(notify("notifications/x"))] * 7
+    assert left_out(recorded_load(recorded(said))) == {"notifications": (7, [2, 3, 4, 5, 6])}
+    get = HttpHead(method="GET", target="/mcp")
+    stream = TraceLine(t=0, exchange=1, sender="client", http=get)
+    trace = recorded([*HANDSHAKE, Sent("client", stream), C(call(1)), S(text(1, "A"))])
+    assert left_out(recorded_load(trace)) == {"streams for server messages (GET)": (1, [])}
+
+
+@pytest.mark.parametrize("version", [5, None, NEW])
+def test_revision_is_that_of_a_handshake_with_a_text(version: Any) -> None:
+    handshake = [C(ask(0, "initialize")), S(result(0, protocolVersion=version))]
+    other = [C(call(1)), S(result(1, protocolVersion=NEW))]
+    load = recorded_load(recorded([*handshake, *other]))
+    expected = version if isinstance(version, str) else ""
+    assert [each.revision for each in load.conversations[0]] == [expected]
+    assert load.revisions == ({expected: 1} if expected else {})
+    load = recorded_load(recorded(other))
+    assert ([each.revision for each in load.conversations[0]], load.revisions) == ([""], {})
+
+
+def test_requests_beyond_a_size_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All copies share the recorded messages, of which there may be any number."""
+    said = [each for id in (1, 2, 3) for each in (C(call(id)), S(text(id, "A")))]
+    size = len(json.dumps(call(1)))
+    monkeypatch.setattr(_load, "_MAX_BYTES", 2 * size)
+    load = recorded_load(recorded(said))
+    assert [each.line for each in load.conversations[0]] == [2, 4]
+    assert left_out(load) == {"requests beyond the first 0 MiB": (1, [6])}
+
+
+def test_params_without_live_values_are_sent_as_recorded() -> None:
+    """With all their members, and without a copy."""
+    said = [C(call(1, x=5)), S(result(1, taskId="a"))]
+    said[0].message["params"]["_meta"] = {"progressToken": 1}
+    said += [C(ask(2, "tasks/cancel", taskId="a")), S(result(2))]
+    load = recorded_load(recorded(said))
+    first, second = load.conversations[0]
+    assert first.params == said[0].message["params"]
+    copy = CallCopy()
+    copy.receive(first, {"result": {"taskId": "b"}})
+    assert copy.params(first) is first.params
+    assert copy.params(second) == {"taskId": "b"}
+
+
+INPUT = {"a": {"method": "elicitation/create", "params": {"elicitationId": "form-1234"}}}
+
+
+@pytest.mark.parametrize(
+    ("given", "params", "is_fixed"),
+    [
+        ({"inputRequests": INPUT}, {"inputResponses": {"a": {}}}, False),
+        ({"inputRequests": INPUT}, {"name": "x", "form": ["form-1234"]}, False),
+        ({"inputRequests": INPUT}, {"inputResponses": {"b": {}}}, True),
+        ({"content": [[{"text": "cart-17"}]]}, {"arguments": {"all": [5, "cart-17"]}}, False),
+        ({"content": [{"text": "cart-17"}]}, {"arguments": {"n": 1, "all": "cart-18"}}, True),
+        ({"content": [{"text": "no id"}]}, {"arguments": {"all": "no id"}}, True),
+        ({"cart": "cart-17"}, {"all": "cart-17", "mine": "~live~000000002"}, False),
+        ({"cart": "cart-17"}, {"all": "cart-17", "mine": "~live~000000099"}, False),
+        ({"cart": "cart-17"}, {"mine": "~live~000000001"}, True),
+    ],
+)
+def test_request_with_a_value_of_an_earlier_result_has_a_source(
+    given: Any, params: Any, is_fixed: bool
+) -> None:
+    """Anywhere in it. The last rows have texts that look like our own marks."""
+    said = [C(call(1)), S(result(1, **given)), C(ask(2, "tools/call", **params)), S(result(2))]
+    first, second = recorded_load(recorded(said)).conversations[0]
+    assert (second.is_fixed, first.is_source) == (is_fixed, not is_fixed)
 
 
 def test_clients_without_a_handshake_are_one_conversation_others_one_each() -> None:

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from mcp_core.trace import TraceHeader, TraceLine, TruncatedMessage, load_trace
+from mcp_core.trace.replay import _server
 from tests.core.trace.judge.conversations import META, C, S, Sent, ask, error, notify, result
 from tests.core.trace.replay.traces import (
     AT,
@@ -23,6 +24,7 @@ from tests.core.trace.replay.traces import (
 
 PROGRESS = "notifications/progress"
 ELICIT = "elicitation/create"
+MODERN = {META + "protocolVersion": "2026-07-28"}
 
 
 def test_equal_request_gets_recorded_response_with_its_id() -> None:
@@ -421,3 +423,272 @@ def test_probe_without_response_has_the_answer_of_a_server_with_a_handshake(
     assert "result" in client.say(ask(1, "initialize"))[0]
     assert client.say(call(2, x="a")) == [text(2, "A")]
     assert client.server.missing == []
+
+
+def test_trace_without_messages_answers_with_errors() -> None:
+    client = live_client(recorded([]))
+    assert client.say(notify("notifications/x")) == []
+    (found,) = client.say(ask(1, "tools/list"))
+    assert found["error"]["message"] == "not in the trace: tools/list"
+    assert "data" in found["error"]
+    assert (client.server.found_count, client.server.missing) == (0, ["tools/list"])
+
+
+def test_answered_requests_are_counted() -> None:
+    client = live_client(recorded(CALL))
+    client.say(call(1, x="a"))
+    client.say(call(2, x="a"))
+    client.say(call(3, x="b"))
+    assert (client.server.found_count, client.server.missing_count) == (2, 1)
+
+
+def test_server_s_first_messages_come_before_any_request_and_once() -> None:
+    """Another live session with the trace gets none, nor does a repeated beginning."""
+    first = notify("notifications/tools/list_changed")
+    client = live_client(recorded([S(first), *CALL]))
+    assert client.received() == [first]
+    client.session.begin(0.0)
+    again = client.server.open()
+    again.begin(0.0)
+    assert (client.received(), again.outputs_to_send()) == ([], [])
+    assert client.say(call(2, x="a")) == [text(2, "A")]
+
+
+def test_notification_brings_its_messages_once() -> None:
+    changed = notify("notifications/tools/list_changed")
+    said = [C(notify("notifications/x", n=1)), S(changed), *CALL]
+    client = live_client(recorded(said))
+    assert client.say(notify("notifications/y")) == client.say(notify("notifications/x", n=2)) == []
+    assert client.say(notify("notifications/x", n=1)) == [changed]
+    assert client.say(notify("notifications/x", n=1)) == []
+    assert client.say(ask(5, "notifications/x", n=1))[0]["error"]["code"] == -32603
+
+
+def test_messages_of_another_session_begin_with_its_handshake() -> None:
+    """A notification is looked for in the live client's session, requests in all."""
+    first, second = (
+        [C(notify("notifications/x")), S(notify("notifications/message", level="info", data=n))]
+        for n in (1, 2)
+    )
+    client = live_client(recorded([*HANDSHAKE, *first, *CALL, *HANDSHAKE, *second]))
+    for _ in range(2):
+        client.say(ask(1, "initialize"))
+    assert client.say(call(4, x="a")) == [text(4, "A")]
+    (found,) = client.say(notify("notifications/x"))
+    assert found["params"]["data"] == 2
+    assert client.say(notify("notifications/x")) == []
+
+
+def test_message_in_part_hides_no_later_one() -> None:
+    cut = TraceLine(
+        t=0.0,
+        sender="client",
+        raw='{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"na',
+        truncated=TruncatedMessage(size=9_999_999),
+    )
+    client = live_client(recorded([Sent("client", cut), *CALL]))
+    assert client.say(call(1, x="a")) == [text(1, "A")]
+    (found,) = client.say(ask(2, "tools/call"))
+    assert found["error"]["message"].startswith("not in the trace: ")
+
+
+def test_server_s_message_in_part_is_left_out_with_a_note() -> None:
+    """A response in part is an error for the live client instead."""
+    cut = TraceLine(
+        t=0.0,
+        sender="server",
+        raw='{"jsonrpc":"2.0","method":"notifications/message","params":{"da',
+        truncated=TruncatedMessage(size=9_999_999),
+    )
+    client = live_client(recorded([CALL[0], Sent("server", cut), CALL[1]]))
+    assert client.say(call(1, x="a")) == [text(1, "A")]
+    assert client.server.notes == ["line 3 was recorded in part: it is left out"]
+    cut = TraceLine(
+        t=0.0,
+        sender="server",
+        raw='{"jsonrpc":"2.0","id":1,"result":{"con',
+        truncated=TruncatedMessage(size=9_999_999),
+    )
+    client = live_client(recorded([CALL[0], Sent("server", cut)]))
+    client.say(call(1, x="a"))
+    assert client.server.notes == []
+
+
+@pytest.mark.parametrize(
+    ("said", "is_modern"),
+    [
+        ([C(ask(1, "x", _meta=MODERN)), S(result(1))], True),
+        ([C(ask(1, "x", _meta=MODERN))], True),
+        ([C(ask(1, "server/discover", _meta=MODERN)), S(result(1))], True),
+        ([C(ask(1, "server/discover", _meta=MODERN))], False),
+        ([C(ask(1, "x")), S(result(1))], False),
+        ([*HANDSHAKE, C(ask(1, "x", _meta=MODERN)), S(result(1))], False),
+    ],
+)
+def test_revision_without_handshake_is_seen_in_requests(said: Any, is_modern: bool) -> None:
+    server = live_client(recorded(said)).server
+    assert server.has_modern is is_modern
+    assert server.has_handshake is (len(said) > 2)
+
+
+def test_texts_about_missing_requests_and_notes_are_limited() -> None:
+    server = live_client(recorded(CALL)).server
+    for number in range(1_001):
+        server.note_missing(f"m{number}")
+        server.note(f"n{number}")
+    assert (len(server.missing), server.missing_count, len(server.notes)) == (1_000, 1_001, 1_000)
+    assert (server.missing[-1], server.notes[-1]) == ("m999", "n999")
+
+
+@pytest.mark.parametrize(
+    ("count", "more"), [(4, ""), (5, ""), (6, " and 1 more"), (9, " and 4 more")]
+)
+def test_differences_from_the_nearest_are_named_up_to_five(count: int, more: str) -> None:
+    old, new = (call(1, "echo", **{f"a{n}": value for n in range(count)}) for value in (1, 2))
+    client = live_client(recorded([C(old), S(text(1, "A"))]))
+    (found,) = client.say(new)
+    named = [f"/params/arguments/a{n}" for n in range(count)][:5]
+    assert found["error"]["message"].endswith(f"which differs at {', '.join(named)}{more}")
+    assert found["error"]["data"]["nearest"]["differences"] == named
+
+
+def test_live_answer_is_compared_up_to_five_places_without_meta_and_hidden_values() -> None:
+    """Otherwise a note about one answer would fill the report."""
+    hidden = json.dumps(result(1, key="x", _meta={"a": 1}, **{f"n{n}": 1 for n in range(6)}))
+    line = TraceLine(t=0, sender="client", raw=hidden, redacted=("/result/key",))
+    said = [C(call(1)), S(ask(1, ELICIT)), Sent("client", line), S(text(1, "done"))]
+    client = live_client(recorded(said))
+    client.say(call(2))
+    live = result(1, key="y", _meta={"a": 2}, **{f"n{n}": 2 for n in range(6)})
+    assert client.say(live) == [text(2, "done")]
+    where = ", ".join(f"/result/n{n}" for n in range(5))
+    assert client.server.notes == [
+        f"the client responds to {ELICIT} otherwise than in line 4: {where}"
+    ]
+
+
+@pytest.mark.parametrize(
+    "live", [result(8), result(None), {"id": [1], "result": {}}, {"id": 1}, {"result": {}}]
+)
+def test_other_response_leaves_the_server_s_request_open(live: Any) -> None:
+    said = [C(call(1)), S(ask(1, ELICIT)), C(result(1)), S(text(1, "done"))]
+    client = live_client(recorded(said))
+    client.say(call(5))
+    assert [each for each in client.say(live) if "result" in each] == []
+    assert client.say(error(1, -1)) == [text(5, "done")]
+    assert client.server.notes == [
+        f"the client responds to {ELICIT} otherwise than in line 4: /result, /error"
+    ]
+
+
+def test_request_that_the_recorded_client_left_open_needs_no_response() -> None:
+    """Then nothing waited for one, and nothing is compared."""
+    client = live_client(recorded([C(call(1)), S(ask(1, ELICIT)), S(text(1, "done"))]))
+    asked, response = client.say(call(5))
+    assert (asked["method"], response) == (ELICIT, text(5, "done"))
+    assert client.say(result(1)) == []
+    assert client.server.notes == []
+
+
+@pytest.mark.parametrize(
+    ("cancelled", "is_stopped"), [(5, True), (5.0, False), ("5", False), (6, False), (None, False)]
+)
+def test_cancelled_request_stops(cancelled: Any, is_stopped: bool) -> None:
+    said = [C(call(1)), S(ask(9, ELICIT)), C(result(9)), S(text(1, "done"))]
+    client = live_client(recorded(said))
+    client.say(call(5))
+    client.say(notify("notifications/cancelled", requestId=cancelled))
+    assert client.say(result(9)) == ([] if is_stopped else [text(5, "done")])
+    other = live_client(recorded(said))
+    other.say(call(5))
+    other.say(notify("notifications/other", requestId=5))
+    assert other.say(result(9)) == [text(5, "done")]
+
+
+def test_disconnected_stream_stops_its_messages_alone() -> None:
+    said = [C(call(1)), S(ask(9, ELICIT)), C(result(9)), S(text(1, "done"))]
+    client = live_client(recorded(said))
+    client.session.receive(json.dumps(call(5)).encode(), 0.0, "one")
+    client.session.receive(json.dumps(call(6)).encode(), 0.0, "other")
+    (first, second) = client.received()
+    client.session.disconnected("one")
+    assert client.say(result(first["id"])) == []
+    assert client.say(result(second["id"])) == [text(6, "done")]
+
+
+def test_server_s_junk_is_sent_as_it_is_and_other_responses_are_not() -> None:
+    said = [C(call(1)), S("{junk"), S(result(77)), S(text(1, "A")), S(text(1, "again"))]
+    client = live_client(recorded(said))
+    client.session.receive(json.dumps(call(5)).encode(), 0.0)
+    found = [each.data for each in client.session.outputs_to_send()]
+    assert found[0] == b"{junk"
+    assert [json.loads(each) for each in found[1:]] == [text(5, "A")]
+
+
+def test_cancelled_request_of_the_server_has_its_live_id() -> None:
+    cancel = notify("notifications/cancelled", requestId=9)
+    stray = notify("notifications/cancelled", requestId=[])
+    said = [C(call(1)), S(ask(9, ELICIT)), S(cancel), S(stray), S(text(1, "A"))]
+    client = live_client(recorded(said))
+    assert client.say(call(5))[1:] == [cancel, stray, text(5, "A")]
+    asked, cancelled, same, _ = client.say(call(6))
+    assert asked["id"] == "replay-1"
+    assert cancelled == notify("notifications/cancelled", requestId="replay-1")
+    assert same == stray
+    other = live_client(recorded([C(call(1)), S(cancel), S(text(1, "A"))]))
+    assert other.say(call(5)) == [cancel, text(5, "A")]
+
+
+def test_server_s_request_without_an_id_gets_one() -> None:
+    said = [C(call(1)), S(ask([], ELICIT)), S(ask(None, ELICIT)), S(text(1, "A"))]
+    client = live_client(recorded(said))
+    assert [each["id"] for each in client.say(call(5))] == [1, 2, 5]
+    said = [C(call(1)), S(ask(1, ELICIT)), S(ask([], ELICIT)), S(text(1, "A"))]
+    client = live_client(recorded(said))
+    assert [each["id"] for each in client.say(call(5))] == [1, "replay-2", 5]
+
+
+def test_pace_of_messages_that_wait_begins_with_their_request() -> None:
+    """Not with the recording, nor before the response that they wait for."""
+    said = [
+        *(C(call(1)), S(text(1, "B")), C(call(2, "ask"))),
+        *(S(ask(9, ELICIT)), C(result(9)), S(text(2, "A"))),
+    ]
+    client = live_client(recorded(said), pace=1.0)
+    assert client.say(call(7, "ask"), now=100.0) == []
+    assert client.session.next_deadline == 101.0
+    client.session.advance(101.0)
+    assert [each["method"] for each in client.received()] == [ELICIT]
+    assert client.session.next_deadline == float("inf")
+    assert client.say(result(9), now=102.0) == []
+    assert client.session.next_deadline == 103.0
+    unhurried = live_client(recorded(said))
+    unhurried.say(call(7, "ask"), now=100.0)
+    assert unhurried.session.next_deadline == float("inf")
+    first = live_client(recorded([S(notify("notifications/x")), *CALL]), pace=9.0)
+    assert first.received() == [notify("notifications/x")]
+
+
+def test_ten_thousand_requests_wait_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A further one is not answered from the trace; those whose messages were sent do not count."""
+    monkeypatch.setattr(_server, "_MAX_PLAYING", 2)
+    said = [C(call(1)), S(ask(9, ELICIT)), C(result(9)), S(text(1, "done"))]
+    client = live_client(recorded([*said, C(call(2, "b")), S(text(2, "B"))]))
+    for id in range(5):
+        assert client.say(call(id, "b")) == [text(id, "B")]
+    assert [client.say(call(id))[0].get("method") for id in (5, 6)] == [ELICIT, ELICIT]
+    assert client.say(call(7, "b"))[0]["error"]["code"] == -32603
+    client.say(result(9))
+    assert client.say(call(8, "b")) == [text(8, "B")]
+
+
+def test_pointer_outside_of_params_ignores_no_param() -> None:
+    trace = recorded([C(call(1, x="a")), S(text(1, "A"))])
+    assert "error" in live_client(trace, ignore=["/result/arguments"]).say(call(2, x="b"))[0]
+
+
+def test_later_round_is_compared_with_no_earlier_one() -> None:
+    later = ask(1, "tools/call", name="echo", arguments={}, inputResponses={"k": {}})
+    client = live_client(recorded([C(later), S(text(1, "A"))]))
+    assert client.say(call(2)) == [text(2, "A")]
+    assert client.server.notes == []

@@ -276,6 +276,24 @@ CASES: Final[list[Case]] = [
         ],
     ),
     case(
+        "META-12",
+        "2026-07-28",
+        [
+            *LIST,
+            S(notify("notifications/tools/list_changed", _meta={META + "subscriptionId": 77})),
+        ],
+        [
+            C(ask(1, "subscriptions/listen", notifications={"toolsListChanged": True})),
+            S(
+                notify(
+                    "notifications/subscriptions/acknowledged",
+                    notifications={"toolsListChanged": True},
+                    _meta={META + "subscriptionId": 1},
+                )
+            ),
+        ],
+    ),
+    case(
         "META-13",
         "2026-07-28",
         [C(ask(1, "tools/list", _meta={"traceparent": "1"}))],

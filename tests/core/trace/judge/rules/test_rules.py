@@ -13,7 +13,7 @@ from mcp_core.trace.judge.rows import ROWS
 from mcp_core.trace.judge.rules import JUDGED_ROWS, RULES, Rule, rules_for, rules_for_message
 from mcp_core.trace.judge.rules._registry import rule
 from mcp_core.trace.judge.rules._shapes import META_ROWS, SHAPE_ROWS
-from tests.core.trace.judge.conversations import C, S, Start, at, error, judge, result
+from tests.core.trace.judge.conversations import META, C, S, Start, at, error, judge, result
 from tests.core.trace.judge.rules import (
     clients,
     eras,
@@ -63,6 +63,21 @@ def test_client_that_falls_back_after_an_error_about_headers_on_a_pipe_is_not_ac
     refusal = S(error("d", -32020))
     found, _ = judge(None, [eras.DISCOVER, refusal, at(5, eras.INITIALIZE)], "2026-07-28")
     assert [(finding.row, finding.side) for finding in found] == [("ERR-7", "server")]
+
+
+def test_other_error_for_an_unknown_log_level_says_nothing_about_it() -> None:
+    asked = utilities.call(1, **{META + "logLevel": "loud"})
+    found, judged = judge(Start("2026-07-28"), [C(asked), S(error(1, -32603))])
+    assert {finding.row for finding in found} == {"META-1"}
+    assert judged.opportunities["LOG-10"] == 0
+
+
+def test_preflight_without_a_token_is_not_accused() -> None:
+    """Browsers send none with it."""
+    request = http.sent(2, None, {"origin": "http://a.test"}, "OPTIONS")
+    _, judged = judge(None, [*streams.ALLOWED, request], "2026-07-28")
+    _, before = judge(None, streams.ALLOWED, "2026-07-28")
+    assert judged.opportunities["AT-1"] == before.opportunities["AT-1"] == 1
 
 
 @pytest.mark.parametrize(
