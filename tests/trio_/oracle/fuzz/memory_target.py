@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -14,6 +15,7 @@ from mcp_trio.oracle.fuzz._session import TargetSession
 from mcp_trio.oracle.fuzz._shared_trace import new_header
 from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
 from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
+from mcp_trio.oracle.fuzz.play._player import Player
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -207,6 +209,41 @@ class BatchTarget(MemoryTarget):
 
         session.send_text = send_text  # type: ignore[method-assign]
         return session
+
+
+class NotingSession(MemorySession):
+    """A session that keeps what its client sends, as messages or as parts with their cut."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.said: list[Any] = []
+        self.parts: list[tuple[bytes, str, int]] = []
+
+    async def send_text(self, text: str, message: Any) -> None:
+        """Take a message."""
+        self.said.append(json.loads(text))
+        await super().send_text(text, message)
+
+    async def send_parts(self, body: bytes, message: Any, how: str, cut: int) -> None:
+        """Take a message with its cut."""
+        self.parts.append((body, how, cut))
+        await super().send_parts(body, message, how, cut)
+
+
+async def conversation(*steps: Any, revision: str = OLD, respond: Any = answers) -> Any:
+    """Play steps after an opening, and return the session. `found` has its faults."""
+    target = MemoryTarget(same_each_time(respond))
+    target.session_class = NotingSession
+    session: Any = await target.open(keep=True)
+    async with aclosing(session):
+        outcome = await Player().play([("open", revision, "whole", "all"), *steps], session)
+        session.found = outcome.faults
+    return session
+
+
+def sent_with(session: Any, method: str) -> list[Any]:
+    """Return the messages with a method that a client has sent."""
+    return [each for each in session.said if each.get("method") == method]
 
 
 def same_each_time(

@@ -10,17 +10,19 @@ import pytest
 
 from mcp_trio.oracle.fuzz.play import _request_steps
 from mcp_trio.oracle.fuzz.play._play import Play
-from mcp_trio.oracle.fuzz.play._player import Player, play_case
+from mcp_trio.oracle.fuzz.play._player import play_case
 from mcp_trio.oracle.fuzz.play._request_steps import MAX_BURST, REQUEST_STEPS
 from mcp_trio.oracle.fuzz.play._stress_budget import MAX_CONNECTIONS
 from tests.trio_.oracle.fuzz.memory_http import played_over_http, response_to
 from tests.trio_.oracle.fuzz.memory_target import (
     NEW,
     OLD,
-    MemorySession,
     MemoryTarget,
+    NotingSession,
     answers,
+    conversation,
     same_each_time,
+    sent_with,
 )
 
 OPEN = ("open", OLD, "whole", "all")
@@ -81,37 +83,6 @@ async def test_burst_has_different_ids_and_a_limit(
 
 
 # -- What each step sends --------------------------------------------------------------------------
-
-
-class NotingSession(MemorySession):
-    """A session that keeps what its client sends, as messages or as parts with their cut."""
-
-    def __init__(self, *args: Any, **named: Any) -> None:
-        super().__init__(*args, **named)
-        self.said: list[Any] = []
-        self.parts: list[tuple[bytes, str, int]] = []
-
-    async def send_text(self, text: str, message: Any) -> None:
-        self.said.append(json.loads(text))
-        await super().send_text(text, message)
-
-    async def send_parts(self, body: bytes, message: Any, how: str, cut: int) -> None:
-        self.parts.append((body, how, cut))
-        await super().send_parts(body, message, how, cut)
-
-
-async def conversation(*steps: Any, revision: str = OLD, respond: Any = answers) -> Any:
-    """Play steps after an opening, and return the session."""
-    target = MemoryTarget(same_each_time(respond))
-    target.session_class = NotingSession
-    session = await target.open(keep=True)
-    async with aclosing(session):
-        await Player().play([("open", revision, "whole", "all"), *steps], session)
-    return session
-
-
-def sent_with(session: Any, method: str) -> list[Any]:
-    return [each for each in session.said if each.get("method") == method]
 
 
 @pytest.mark.parametrize("place", range(7))
