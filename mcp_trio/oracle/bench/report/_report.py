@@ -379,7 +379,7 @@ def _causes(row: BenchRow) -> str:
     if row.total.timeouts:
         causes.append(f"{row.total.timeouts:,} timed out")
     more = len(causes) - _MAX_CAUSES
-    shown = causes[:_MAX_CAUSES] + ([f"and {more} other causes"] if more > 0 else [])
+    shown = causes[:_MAX_CAUSES] + ([f"and {_count(more, 'other cause')}"] if more > 0 else [])
     return escape_text(", ".join(shown))
 
 

@@ -145,6 +145,38 @@ def test_table_has_a_line_for_each_row() -> None:
     assert sdk.endswith("  client-bound")
 
 
+def cells(found: BenchRow) -> dict[str, str]:
+    """Return the cells of a row in Markdown, by the titles of their columns."""
+    titles, _, line, *_ = markdown(BenchReport(rows=[found])).splitlines()
+    return dict(zip(titles[2:-2].split(" | "), line[2:-2].split(" | "), strict=True))
+
+
+def test_latencies_of_a_row_are_its_percentiles() -> None:
+    """One percent is a tenth more of each latency, more than the histogram's error."""
+    latencies = [10 ** (-5 + 4 * place / 1_000) for place in range(1_001)]
+    found = BenchRow("ours", RATE)
+    found.add(BenchTurn(histogram=Histogram(latencies), sent=1_001, answered=1_001))
+    shown = cells(found)
+    for title, place in (("p50", 500), ("p90", 900), ("p99", 990), ("p99.9", 999), ("max", 1_000)):
+        number = float(shown[title].removesuffix("ms")) / 1_000
+        assert number == pytest.approx(latencies[place], rel=0.04), title
+
+
+def test_figures_of_a_row_are_under_their_titles() -> None:
+    shown = cells(row(timeouts=3, late=7, errors=Counter({"closed": 2}), answered=95))
+    assert [shown[title] for title in ("sent", "late", "errors", "timeouts", "rate")] == [
+        *("600", "42", "12", "18", "100/s"),
+    ]
+    assert [shown[title] for title in ("cpu/call", "memory")] == ["50us", "46MB"]
+    closed = cells(row(pace=CLOSED, target_cpu=None, memory=None))
+    assert (closed["pace"], closed["late"]) == ("2 callers", "-")
+    assert (closed["cpu/call"], closed["memory"]) == ("-", "-")
+    assert cells(row(pace=Pace(None, 1)))["pace"] == "1 caller"
+    nothing = cells(row(**FAILED | {"sent": 0}))
+    assert {nothing[title] for title in ("p50", "p90", "p99", "p99.9", "max")} == {"-"}
+    assert nothing["cpu/call"] == "-"
+
+
 def test_table_of_one_target_leaves_its_name_out() -> None:
     assert table([row()])[0].split()[0] == "pace"
 
@@ -242,6 +274,19 @@ def test_document_has_all_counts_and_is_json() -> None:
     assert [each["met"] for each in ours["thresholds"]] == [True, False]
     assert sdk["end"]["status"] == 1
     assert [each["by"] for each in found["ratios"]] == ["p50"]
+
+
+def test_document_says_how_a_row_was_measured() -> None:
+    found = row(pace=Pace(40, 8, even=True), answered=60, errors=Counter({"closed": 40}))
+    document = BenchReport(rows=[found]).document()["rows"][0]
+    assert document["pace"] == {"rate": 40, "concurrency": 8, "even": True}
+    assert (document["turns"], document["processes"]) == (6, 1)
+    assert document["mean"] == pytest.approx(0.001, rel=0.1)
+    assert (document["measured"]["sent"], document["measured"]["answered"]) == (600, 360)
+    assert (document["end"], document["thresholds"], document["remarks"]) == (
+        *(None, []),
+        ["errors: 240 times closed"],
+    )
 
 
 def test_percentiles_of_the_document_agree_with_the_sorted_list() -> None:
@@ -478,7 +523,7 @@ def test_missed_threshold_shows_what_was_measured(
 
 @pytest.mark.parametrize(
     ("kinds", "timeouts", "shown", "more"),
-    [(1, 0, 1, ""), (5, 0, 5, ""), (4, 1, 4, "6 timed out"), (6, 0, 5, "and 1 other causes")],
+    [(1, 0, 1, ""), (5, 0, 5, ""), (4, 1, 4, "6 timed out"), (6, 0, 5, "and 1 other cause")],
 )
 def test_remark_has_five_causes_at_most(kinds: int, timeouts: int, shown: int, more: str) -> None:
     """The most frequent ones first."""
