@@ -271,7 +271,7 @@ def test_client_not_reading_blocks_progress(tool: str, monkeypatch: pytest.Monke
 
 
 def test_unread_responses_stop_reading() -> None:
-    """The client is never told to stop: TCP does that, and each ping is still answered."""
+    """Nothing asks the client to stop but TCP, and each ping is still answered."""
 
     async def main() -> None:
         async with served(Handlers(queued=10_000).server) as wire:

@@ -123,7 +123,7 @@ ENDED = "the lifespan has ended"
 def test_run_ends_with_its_status(
     play: Play, outcome: object, deadline: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process's handlers of signals are as before, and the deadline is told how it ended."""
+    """The process's handlers of signals are as before, and the deadline gets its end."""
 
     def ignore(number: int, frame: object) -> None:
         pass

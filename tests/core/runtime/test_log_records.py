@@ -90,5 +90,5 @@ def test_log_record_without_current_exception_is_formatted(
     log: tuple[logging.Logger, io.StringIO],
 ) -> None:
     logger, written = log
-    logger.error("failed", exc_info=True)  # noqa: LOG014 - there is none
+    logger.error("failed", exc_info=True)  # noqa: LOG014 - there is no exception
     assert written.getvalue() == "ERROR failed\nNoneType: None\n"

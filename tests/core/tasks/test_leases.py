@@ -67,7 +67,7 @@ def test_worker_without_tasks_is_forgotten() -> None:
     assert len(observer._seen) == 1
 
 
-def test_workers_are_told_apart() -> None:
+def test_workers_are_watched_apart() -> None:
     observer = LeaseObserver()
     found = [
         look(observer, 15.0 * renewal, lease(worker="dead"), lease(renewal, worker="alive"))

@@ -424,17 +424,17 @@ def test_h2_long_response_that_is_sent_waits_no_more() -> None:
 
 @pytest.mark.parametrize("kind", ["requests", "responses"])
 def test_h2_streams_that_wait_too_long_get_an_error_each_at_its_own_time(kind: str) -> None:
-    """One of them has no exchange any more, so none can be told."""
+    """One of them has no exchange any more, so it has no request to refuse."""
     router = CountedRouter()
     unread, first = sized((101, 0), (999, 0), router=router)
     gone, second = SizedStream(b"", None), SizedStream(b"", 0)
     add = unread.holds_request if kind == "requests" else unread.holds_response
     for stream, now in (first, 5.0), (gone, 5.0), (second, 6.0):
         assert add(stream, now)
-    told = router.refused if kind == "requests" else router.dropped
+    found = router.refused if kind == "requests" else router.dropped
     assert unread.handle_deadline(4.9 + WRITE_SECONDS) == []
     assert unread.handle_deadline(5.0 + WRITE_SECONDS) == [first, gone]
-    assert told == [first]
+    assert found == [first]
     assert list(getattr(unread, kind)) == [second]
     assert unread.next_deadline() == 6.0 + WRITE_SECONDS
     unread.discard(second)

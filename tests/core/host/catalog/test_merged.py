@@ -195,7 +195,7 @@ def test_tool_that_was_not_approved_takes_no_name_of_another_server() -> None:
 
 
 def test_name_that_only_unapproved_tools_have_leads_to_one_or_collides() -> None:
-    """A call then says that the tool is not approved, not that there is none."""
+    """A call then says that the tool is not approved, not that it does not exist."""
     a, b = (catalog_of(server, tool("c"), is_pinned=False) for server in "ab")
     merged = merged_of(a, scheme=plain_name)
     assert merged.find_tool("c") == ("a", "c")

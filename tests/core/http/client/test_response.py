@@ -150,7 +150,7 @@ PLAIN, JSON = "text/plain", "application/json"
             REFUSED),
         (500, "", b"", {"retry_after": "7"}, "500 Internal Server Error: its log may say why",
             REFUSED),
-        # What a redirect says is for people, and where it leads is said elsewhere.
+        # The body of a redirect is for people, and its target is in a header.
         (300, PLAIN, b"choose", {}, "300", REFUSED),
         (304, "", b"", {}, "304", REFUSED),
         (399, PLAIN, b"elsewhere", {}, "399", REFUSED),

@@ -536,16 +536,16 @@ def test_state_reports_what_fails_without_a_request(out: Outgoing, reports: bool
 
 
 def test_transport_body_without_the_response_fails_its_request() -> None:
-    """A batch may have answered others, which are told of it."""
+    """A batch may have answered others, too."""
     state, transport = new_transport()
-    told: list[Any] = []
-    transport.request_answered = lambda id, now: told.append((id, now))  # type: ignore[method-assign]
+    answered: list[Any] = []
+    transport.request_answered = lambda id, now: answered.append((id, now))  # type: ignore[method-assign]
     transport.send(a_request("tools/call", 3), 0.0)
     post = transport.posts[0]
     post.response_started(Head(200, []), 0.0)
     state.receive = lambda *_: [3, 4, 5]  # type: ignore[method-assign]
     transport.act(post, (ResponseBody(b"{}"),), 1.0)
-    assert (told, state.failures) == ([(4, 1.0), (5, 1.0)], [])
+    assert (answered, state.failures) == ([(4, 1.0), (5, 1.0)], [])
     state.receive = lambda *_: [4]  # type: ignore[method-assign]
     transport.act(post, (ResponseBody(b"{}"),), 2.0)
     assert state.failures == []  # it was cancelled

@@ -609,7 +609,7 @@ def test_websocket_closing_has_no_deadline_until_its_close_is_sent() -> None:
 
 
 class SocketLog:
-    """A recorder that keeps what it is told."""
+    """A recorder that keeps what it gets."""
 
     def __init__(self) -> None:
         self.log: list[tuple[Any, ...]] = []

@@ -814,7 +814,7 @@ def text_result(text: str) -> str:
     return f'"id":3,"result":{{"text":"{text}"}}'
 
 
-# Members of messages, those that they are read as, and what is said about them.
+# Members of messages, the attributes for them, and what errors say about them.
 MENDED = [
     (BOM + '"id":1,"method":"m"', '"id":1,"method":"m"', MARK),
     ('"id":3.0,"result":{}', '"id":3,"result":{}', INTEGRAL),

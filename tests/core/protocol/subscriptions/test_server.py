@@ -590,7 +590,7 @@ def test_publish_repeated_changes_are_coalesced() -> None:
     assert take_all(table) == [(1, change) for change in (TWO, TOOLS, ONE, PROMPTS)]
 
 
-def test_change_of_all_resources_is_told_of_each_that_is_watched() -> None:
+def test_change_of_all_resources_names_each_that_is_watched() -> None:
     """The session and each listen request get their own URIs, each once."""
     table = subscription_table(D)
     assert not table.publish_all_resources()

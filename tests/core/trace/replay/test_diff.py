@@ -116,8 +116,8 @@ def test_changed_order_names_as_few_as_possible() -> None:
 
 
 def test_order_of_a_client_s_messages_counts_with_its_notifications() -> None:
-    told, calls = [C(notify("notifications/x", n=1))], [*CALL, C(call(2, "b")), S(text(2, "B"))]
-    (each,) = diff([*told, *calls], [*calls, *told]).differences
+    sent, calls = [C(notify("notifications/x", n=1))], [*CALL, C(call(2, "b")), S(text(2, "B"))]
+    (each,) = diff([*sent, *calls], [*calls, *sent]).differences
     assert (each.kind, each.part, each.what) == ("order changed", "notification", "notifications/x")
 
 
@@ -125,10 +125,10 @@ def posted(id: int, tool: str) -> list[Sent]:
     """Return a call over HTTP, where each request has an exchange of its own."""
     head = HttpHead(method="POST", target="/mcp")
     asked = TraceLine(t=0, exchange=id, sender="client", raw=json.dumps(call(id, tool)), http=head)
-    told = TraceLine(
+    sent = TraceLine(
         t=0, exchange=id, sender="server", raw=json.dumps(text(id, "A")), http=HttpHead(status=200)
     )
-    return [Sent("client", asked), Sent("server", told)]
+    return [Sent("client", asked), Sent("server", sent)]
 
 
 def test_order_of_exchanges_and_of_a_server_s_notifications_does_not_count() -> None:

@@ -198,10 +198,10 @@ def test_edges_of_a_range_are_drawn_often(schema: Any, edges: set[int]) -> None:
         ({"multipleOf": 5, "minimum": 7, "maximum": 21}, {10, 15, 20}),
         ({"multipleOf": 5, "maximum": -3, "minimum": -11}, {-10, -5}),
         ({"multipleOf": 1, "minimum": 3, "maximum": 4}, {3, 4}),
-        ({"multipleOf": 5, "minimum": 6, "maximum": 9}, {10}),  # there is none
+        ({"multipleOf": 5, "minimum": 6, "maximum": 9}, {10}),  # the range has no multiple
         ({"multipleOf": 0, "minimum": 3, "maximum": 4}, {3, 4}),
         ({"multipleOf": 1.5, "minimum": 3, "maximum": 4}, {3, 4}),
-        ({"minimum": 5, "maximum": 3}, {5}),  # there is none
+        ({"minimum": 5, "maximum": 3}, {5}),  # the range is empty
         ({"minimum": 2.5, "maximum": 3.5}, {3}),
     ],
 )

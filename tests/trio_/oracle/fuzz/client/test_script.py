@@ -640,15 +640,15 @@ def test_changes_of_lists_come_once_or_as_a_flood() -> None:
 @pytest.mark.parametrize("params", [None, {"_meta": 5}, {"_meta": {"progressToken": 0}}])
 def test_progress_is_for_the_token_of_the_request(number: int, params: Any) -> None:
     message = {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": params}
-    told = [json.loads(each.data)["params"] for each in pushed(OLD, "progress", number, message)]
+    sent = [json.loads(each.data)["params"] for each in pushed(OLD, "progress", number, message)]
     token = 0 if params == {"_meta": {"progressToken": 0}} else "none"
-    assert {each.get("progressToken", token) for each in told} == (
+    assert {each.get("progressToken", token) for each in sent} == (
         {token} if number != 2 else {"unknown"}
     )
-    numbers = [each.get("progress") for each in told]
+    numbers = [each.get("progress") for each in sent]
     if number in (0, 5):
-        assert numbers == list(range(numbers[0], numbers[0] + len(told)))
-        assert all(each <= told[0].get("total", 1_000) for each in numbers)
+        assert numbers == list(range(numbers[0], numbers[0] + len(sent)))
+        assert all(each <= sent[0].get("total", 1_000) for each in numbers)
     if number == 1:
         assert numbers != sorted(set(numbers))
 
@@ -671,7 +671,7 @@ def test_ping_has_params_or_none() -> None:
         assert ("params" in json.loads(ping.data)) is (number % 2 == 1)
         assert wait.seconds > 60
     _, wait = pushed(NEWEST, "ping", 0)
-    assert wait.seconds < 1  # there is none in this revision
+    assert wait.seconds < 1  # this revision has no such request
 
 
 @pytest.mark.parametrize("revision", [OLD, NEWEST])
