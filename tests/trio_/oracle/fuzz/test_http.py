@@ -229,3 +229,101 @@ async def test_request_of_an_unknown_version_that_is_served_is_found(autojump_cl
     outcome, _ = await played_over_http(respond, case)
     found = {each.row: each.is_certain for each in outcome.faults}
     assert (found.get("VER-1"), found.get("SHM-4")) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("revision", "session", "message", "named"),
+    [
+        ("", None, {"method": "initialize"}, {}),
+        (OLD, "s", {"method": "initialize"}, {"mcp-session-id": "s"}),
+        (
+            OLD,
+            "s",
+            {"method": "ping"},
+            {"mcp-session-id": "s", "mcp-protocol-version": OLD},
+        ),
+        (OLD, None, None, {"mcp-protocol-version": OLD}),
+        (
+            NEW,
+            None,
+            {"method": "tools/list", "params": [1]},
+            {"mcp-protocol-version": NEW, "mcp-method": "tools/list"},
+        ),
+        (
+            NEW,
+            None,
+            {"method": "tools/call", "params": {"name": "add", "arguments": {"a": "b"}}},
+            {
+                "mcp-protocol-version": NEW,
+                "mcp-method": "tools/call",
+                "mcp-name": "add",
+                "mcp-param-region": "b",
+            },
+        ),
+        (
+            NEW,
+            None,
+            {"method": "prompts/get", "params": {"name": "add", "arguments": {"a": "b"}}},
+            {"mcp-protocol-version": NEW, "mcp-method": "prompts/get", "mcp-name": "add"},
+        ),
+        (
+            NEW,
+            None,
+            {"method": "tools/call", "params": {"name": 5, "arguments": {"a": "b"}}},
+            {"mcp-protocol-version": NEW, "mcp-method": "tools/call"},
+        ),
+    ],
+)
+async def test_headers_are_those_of_the_revision_and_the_message(
+    revision: str, session: str | None, message: Any, named: dict[str, str]
+) -> None:
+    """Only a call of a listed tool repeats its arguments. What isn't a tool teaches nothing."""
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "string", "x-mcp-header": "Region"}},
+    }
+    async with trio.open_nursery() as nursery:
+        target = UrlTarget(URL, nursery, headers={"X-Own": "1"})
+        strange: list[Any] = [{"name": 5, "inputSchema": schema}, {"name": "b"}]
+        target.learn_tools([*strange, {"name": "add", "inputSchema": schema}])
+        assert target.mirrored.keys() == {"add"}
+        found = await target.open()
+        found.revision = revision
+        found.session_id = None if session is None else session.encode()
+        headers = {
+            name.decode().lower(): value.decode() for name, value in found.headers_for(message)
+        }
+        await found.aclose()
+        nursery.cancel_scope.cancel()
+    assert headers == {
+        "host": "127.0.0.1:1",
+        "accept": "application/json, text/event-stream",
+        "x-own": "1",
+        **named,
+    }
+
+
+@pytest.mark.parametrize(
+    ("revision", "named", "version"),
+    [
+        (NEW, "1999-12-31", "1999-12-31"),
+        (NEW, OLD, NEW),  # one with a handshake would be another request
+        (NEW, "", NEW),
+        (NEW, " 1999", NEW),
+        (NEW, "1999\n", NEW),
+        (NEW, "\u00e4", NEW),
+        (NEW, 5, NEW),
+        (OLD, "1999-12-31", OLD),
+    ],
+)
+async def test_version_of_the_header_is_that_of_the_message(
+    revision: str, named: Any, version: str
+) -> None:
+    async with trio.open_nursery() as nursery:
+        session = await UrlTarget(URL, nursery).open()
+        session.revision = revision
+        meta = {"_meta": {META + "protocolVersion": named}}
+        headers = dict(session.headers_for({"method": "ping", "params": meta}))
+        assert headers[b"mcp-protocol-version"] == version.encode()
+        await session.aclose()
+        nursery.cancel_scope.cancel()

@@ -209,6 +209,13 @@ async def test_server_without_a_response_is_waited_for_its_time_and_then_for_sec
     assert trio.current_time() - began == pytest.approx(30 + 4 * 5)
 
 
+async def test_server_that_responds_has_its_time_for_each_revision(autojump_clock: Any) -> None:
+    """Only silence makes it shorter."""
+    target = MemoryTarget(ListingServer(OLD, NEW), times={"server/discover": 8.0})
+    offers = await probe(target, (NEW, OLD), timeout=30)
+    assert offers.revisions == [NEW, OLD]
+
+
 def named(*names: Any, **more: Any) -> list[dict[str, Any]]:
     return [{"name": name, **more} for name in names]
 
