@@ -13,6 +13,7 @@ import subprocess
 import threading
 from contextlib import ExitStack
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -53,6 +54,29 @@ def kinds(watch: LeakDetector) -> list[str]:
 def what(watch: LeakDetector) -> str:
     (only,) = watch.leaks()
     return only.description
+
+
+@pytest.mark.parametrize(("released_after", "seconds"), [(0.0, 0.01), (0.5, 0.5), (5.0, 1.0)])
+def test_leaks_waits_a_second_for_what_is_about_to_be_released(
+    released_after: float, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock of its own, on which only the pauses take time."""
+    now = 0.0
+    found = {9: "9: sleep 5"}
+
+    def sleep(pause: float) -> None:
+        nonlocal now
+        now += pause
+        if now >= released_after:
+            found.clear()
+
+    with LeakDetector() as watch:
+        monkeypatch.setattr(_leaks, "children", lambda: found)
+        monkeypatch.setattr(_leaks, "time", SimpleNamespace(monotonic=lambda: now, sleep=sleep))
+        monkeypatch.setattr(_leaks, "gc", SimpleNamespace(collect=lambda: None))
+        assert kinds(watch) == (["child"] if released_after > 1 else [])
+        assert now == pytest.approx(seconds, abs=0.015)
+        monkeypatch.undo()
 
 
 # --- descriptors --------------------------------------------------------------------------------
