@@ -254,7 +254,7 @@ def test_write_output_of_a_new_file_has_the_mode_that_the_umask_leaves(
     assert (path.read_bytes(), mode_of(path)) == (b"new", mode)
 
 
-def test_replace_output_is_private_unless_it_is_told_otherwise(file: Path) -> None:
+def test_replace_output_is_private_unless_a_mode_is_given(file: Path) -> None:
     replace_output(file, b"new")
     assert (file.read_bytes(), mode_of(file)) == (b"new", 0o600)
     replace_output(file, b"newer", mode=stat.S_IFREG | 0o644)

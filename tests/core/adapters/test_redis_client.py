@@ -840,7 +840,7 @@ KINDS = {
 @pytest.mark.parametrize("name", KINDS)
 def test_kind_of_a_failure_says_what_else_fails_and_what_helps(run: Any, name: str) -> None:
     kind: Any = type(name, (Exception,), {})
-    found = explained(kind("what it said"))
+    found = explained(kind("a text"))
     assert (found.is_outage, found.is_final, found.reconnects) == KINDS[name]
 
 

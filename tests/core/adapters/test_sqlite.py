@@ -643,10 +643,10 @@ def test_half_migrated_file_is_migrated_on(path: Path) -> None:
     with_store(path, main)
 
 
-def test_only_what_a_client_was_told_outlives_a_failure_of_the_machine(
+def test_creation_and_end_of_a_task_outlive_a_failure_of_the_machine(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That a task exists, and how it ended. A write to the disk itself costs milliseconds."""
+    """The client knows them. Other changes need no sync of the disk, which takes milliseconds."""
     write = _sqlite_file.TaskFile.write
     durable: list[bool] = []
 
