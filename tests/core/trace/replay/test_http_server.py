@@ -6,11 +6,21 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from mcp_core.http import Body, Head, HostOriginPolicy, RequestHead
-from mcp_core.trace import RecordedTrace, ReplayExchange, ReplayHttpServer, ReplayServer
+from mcp_core.trace import (
+    HttpHead,
+    RecordedTrace,
+    ReplayExchange,
+    ReplayHttpServer,
+    ReplayServer,
+    TraceHeader,
+    load_trace,
+)
+from mcp_core.trace.replay import _http_server
 from tests.core.trace.judge.conversations import META, C, S, ask, error, notify, result
-from tests.core.trace.replay.traces import CALL, HANDSHAKE, call, recorded, text
+from tests.core.trace.replay.traces import AT, CALL, HANDSHAKE, call, lines_of, recorded, text
 
 HOST = (b"host", b"127.0.0.1")
 MODERN = {META + "protocolVersion": "2026-07-28"}
@@ -155,3 +165,137 @@ def test_body_without_message_gets_an_error() -> None:
     server.receive_body(exchange, b"{", 0.0)
     status, _, body = response(exchange)
     assert (status, json.loads(body)["error"]["code"]) == (400, -32700)
+
+
+CHANGED = notify("notifications/tools/list_changed")
+
+
+def events(exchange: ReplayExchange) -> list[Any]:
+    body = b"".join(each.data for each in exchange.actions_to_send() if isinstance(each, Body))
+    return [json.loads(each.removeprefix(b"data: ")) for each in body.split(b"\n\n") if each]
+
+
+def test_endpoint_has_one_path_with_or_without_a_slash() -> None:
+    server = opened(recorded(CALL))
+    for target, status in (b"/mcp/", None), (b"/mcp?a=/b", None), (b"/mcp/x", 404), (b"/", 404):
+        exchange = server.begin(RequestHead(b"POST", target, [HOST]))
+        assert exchange.wants_body is (status is None)
+        assert not exchange.has_actions if status is None else response(exchange)[0] == status
+    foreign = [HOST, (b"origin", b"http://127.0.0.1")]
+    assert server.begin(RequestHead(b"POST", b"/mcp", foreign)).wants_body
+
+
+def test_refusals_name_what_is_served() -> None:
+    server = opened(recorded(CALL))
+    _, headers, body = response(begin(server, "PUT"))
+    assert (headers[b"allow"], headers[b"content-length"], body) == (b"POST", b"0", b"")
+    status, headers, body = response(post(server, call(1), mcp_session_id="x"))
+    assert (status, headers[b"content-type"]) == (404, b"application/json")
+    assert json.loads(body) == error(None, -32001, "Session not found")
+    assert int(headers[b"content-length"]) == len(body)
+
+
+def test_second_stream_ends_the_first_and_the_end_of_the_session_both() -> None:
+    server = opened(recorded([*HANDSHAKE, *CALL]))
+    post(server, ask(1, "initialize"))
+    first = begin(server, "GET", mcp_session_id="s1")
+    status, headers, _ = response(first)
+    assert (status, headers[b"content-type"], headers[b"cache-control"]) == (
+        *(200, b"text/event-stream"),
+        b"no-store",
+    )
+    server.take_ready()
+    second = begin(server, "GET", mcp_session_id="s1")
+    assert set(server.take_ready()) == {first, second}
+    assert (first.is_over, second.is_over) == (True, False)
+    second.actions_to_send()
+    late = begin(server, mcp_session_id="s1")
+    end = begin(server, "DELETE", mcp_session_id="s1")
+    assert set(server.take_ready()) == {second, end}
+    assert second.is_over
+    server.receive_body(late, json.dumps(call(2)).encode(), 0.0)
+    assert response(late)[0] == 404
+
+
+def test_change_waits_while_no_stream_is_open() -> None:
+    """The stream that is gone gets none, and so does a client without a session."""
+    said = [*HANDSHAKE, *CALL, S(CHANGED), C(call(2, "b")), S(text(2, "B")), S(CHANGED)]
+    server = opened(recorded(said))
+    post(server, ask(1, "initialize"))
+    stream = begin(server, "GET", mcp_session_id="s1")
+    stream.actions_to_send()
+    post(server, call(2, x="a"), mcp_session_id="s1")
+    assert (events(stream), stream in server.take_ready()) == ([CHANGED], False)
+    server.disconnected(stream)
+    post(server, call(3, "b"), mcp_session_id="s1")
+    assert not stream.has_actions
+    assert events(begin(server, "GET", mcp_session_id="s1")) == [CHANGED]
+    shared = opened(recorded([*CALL, S(CHANGED)]))
+    assert response(post(shared, call(2, x="a")))[0] == 200
+
+
+def test_sessions_and_waiting_messages_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_http_server, "_MAX_SESSIONS", 2)
+    monkeypatch.setattr(_http_server, "_MAX_WAITING", 1)
+    server = opened(recorded([*HANDSHAKE, *CALL, S({**CHANGED, "method": "a"}), S(CHANGED)]))
+    for _ in range(3):
+        post(server, ask(1, "initialize"))
+    assert [begin(server, mcp_session_id=id).wants_body for id in ("s1", "s2", "s3")] == [
+        *(False, True, True)
+    ]
+    post(server, call(2, x="a"), mcp_session_id="s3")
+    assert events(begin(server, "GET", mcp_session_id="s3")) == [CHANGED]
+
+
+def test_batch_is_answered_on_one_stream() -> None:
+    server = opened(recorded([*CALL, C(call(2, "b")), S(text(2, "B"))]))
+    exchange = post(server, [call(8, x="a"), notify("x"), call(9, "b")])
+    assert exchange in server.take_ready()
+    assert exchange.is_over
+    assert events(exchange) == [text(8, "A"), text(9, "B")]
+
+
+def test_messages_come_at_their_pace() -> None:
+    trace = recorded([*CALL])
+    server = ReplayHttpServer(
+        ReplayServer(trace, pace=2.0), policy=HostOriginPolicy("127.0.0.1"), new_id=lambda: "s1"
+    )
+    assert server.next_deadline == float("inf")
+    exchange = begin(server)
+    server.receive_body(exchange, json.dumps(call(1, x="a")).encode(), 10.0)
+    assert (server.take_ready(), server.next_deadline) == ([], 12.0)
+    server.advance(12.0)
+    assert server.take_ready() == [exchange]
+    assert server.take_ready() == []
+    assert response(exchange)[0] == 200
+
+
+def http_trace(has_id: bool) -> RecordedTrace:
+    lines = []
+    for number, (_, line) in enumerate(lines_of(HANDSHAKE), 2):
+        head = HttpHead(method="POST", target="/mcp")
+        if line.sender == "server":
+            headers = (("mcp-session-id", "x"),) if has_id else ()
+            head = HttpHead(status=203, headers=headers)
+        lines.append((number, replace(line, http=head, exchange=number // 2)))
+    return load_trace(TraceHeader(format_version=1, at=AT, transport="http"), lines)
+
+
+@pytest.mark.parametrize("has_id", [True, False])
+def test_session_has_an_id_if_the_recorded_one_had(has_id: bool) -> None:
+    """Its status is the recorded one, too."""
+    server = opened(http_trace(has_id))
+    status, headers, _ = response(post(server, ask(1, "initialize")))
+    assert (status, headers.get(b"mcp-session-id")) == (203, b"s1" if has_id else None)
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [(-32601, 404), (-32022, 400), (-32603, 200), ("x", 200), (None, 200)]
+)
+def test_status_of_an_error_without_handshake_is_that_of_its_code(code: Any, status: int) -> None:
+    said = [C(ask(1, "x", _meta=MODERN)), S(error(1, code))]
+    assert response(post(opened(recorded(said)), ask(1, "x")))[0] == status
+    legacy = opened(recorded([*HANDSHAKE, C(ask(1, "x")), S(error(1, code))]))
+    assert response(post(legacy, ask(1, "x")))[0] == 400
+    post(legacy, ask(1, "initialize"))
+    assert response(post(legacy, ask(1, "x"), mcp_session_id="s1"))[0] == 200
