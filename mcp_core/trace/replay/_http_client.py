@@ -184,24 +184,23 @@ class ReplayRequest:
         self.failure = ""
         self.retry = _RETRY
         self._ids = {
-            id_key(each["id"])
+            key
             for each in members
-            if "method" in each and id_key(each.get("id")) is not None
+            if "method" in each and (key := id_key(each.get("id"))) is not None
         }
         self._opens = any(each.get("method") == "initialize" for each in members)
         self.is_notice = head.method == b"POST" and not self._ids
-        self._status = 0
         self._events: SseDecoder | None = None
         self._data = bytearray()
         self._resumed = 0
 
     def __repr__(self) -> str:
-        return f"<ReplayRequest {self.head.method.decode()}, status {self._status}>"
+        return f"<ReplayRequest {self.head.method.decode()} {self.name}>"
 
     @property
     def unanswered(self) -> list[int | str]:
         """The ids of requests without a response."""
-        return [each for each in self._ids if each is not None]
+        return list(self._ids)
 
     def receive(self, actions: Iterable[Action]) -> list[bytes]:
         """Return the messages in `actions`, which are a part of the response."""
@@ -233,7 +232,6 @@ class ReplayRequest:
         return request
 
     def _begin(self, head: Head) -> None:
-        self._status = head.status
         if 200 <= head.status < 300:
             self._client.note_head(head)
         else:
@@ -277,7 +275,9 @@ class ReplayRequest:
                     # The server rejected the request before it read the id.
                     each["id"] = self._ids.pop()
                     return encode_message(each)
-                self._ids.discard(id_key(each.get("id")))
+                key = id_key(each.get("id"))
+                if key is not None:
+                    self._ids.discard(key)
         return data
 
 

@@ -50,12 +50,13 @@ class ReplayExchange:
         is_over: the last action was taken or is in the queue.
     """
 
+    open_requests: int  # in its body
+
     def __init__(self) -> None:
         self.wants_body = False
         self.is_over = False
         self.session: ReplaySession | None = None
         self.key: bytes | None = None  # the session's id
-        self.open_requests = 0
         self.has_begun = False
         self.headers: Headers = []
         self._actions: deque[Action] = deque()
@@ -174,7 +175,7 @@ class ReplayHttpServer:
         elif head.method == b"GET" and exchange.key is not None:
             self._open_stream(exchange, session)
         elif head.method == b"DELETE" and exchange.key is not None:
-            self._end_session(exchange, session)
+            self._end_session(exchange, exchange.key, session)
         else:
             if b"upgrade" in headers:
                 self._server.note("a client asked for a WebSocket; use the http:// URL")
@@ -191,9 +192,8 @@ class ReplayHttpServer:
         while session.waiting:
             exchange.send_event(session.waiting.popleft())
 
-    def _end_session(self, exchange: ReplayExchange, session: _HttpSession) -> None:
-        if exchange.key is not None:
-            del self._sessions[exchange.key]
+    def _end_session(self, exchange: ReplayExchange, key: bytes, session: _HttpSession) -> None:
+        del self._sessions[key]
         if session.stream is not None:
             session.stream.end_events()
             self._ready[session.stream] = None

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from mcp_core.contract._documents import MAX_DEPTH, SchemaRoot
 from mcp_core.contract._keywords import merge_parts
-from mcp_core.contract._schemas import Direction, compare_schemas
+from mcp_core.contract._schemas import Direction, compare_schemas, new_members
 from tests.core.contract.schemas import (
     DOCUMENTS,
     is_endless,
@@ -111,6 +111,51 @@ NARROW_AND_WIDE: dict[str, tuple[Any, Any]] = {
     "an alternative more": (tagged("x", "y"), tagged("x", "y", "z")),
     "one part of allOf less": (a({"allOf": [S, {"minLength": 2}]}), a({"allOf": [S]})),
     "nothing becomes something": (a(False), a(S)),
+    "items of an array that has two": (a(array(W, minItems=2)), a(array(F, minItems=2))),
+    "the second item": (
+        a({"type": "array", "prefixItems": [S, W], "minItems": 2}),
+        a({"type": "array", "prefixItems": [S, F], "minItems": 2}),
+    ),
+    "the third item of an array that has four": (
+        a({"type": "array", "prefixItems": [S, S, W], "minItems": 4}),
+        a({"type": "array", "prefixItems": [S, S, F], "minItems": 4}),
+    ),
+    "items after a first one": (
+        a({"type": "array", "prefixItems": [S], "items": False}),
+        a({"type": "array", "prefixItems": [S], "items": W}),
+    ),
+    "items that a limit excluded": (
+        a({"type": "array", "prefixItems": [W], "maxItems": 1}),
+        a({"type": "array", "prefixItems": [W], "items": S}),
+    ),
+    "an upper bound that is a fraction": (a({**F, "maximum": 1.5}), a({**F, "maximum": 1.75})),
+    "a bound between two others": (
+        a({**F, "minimum": 1.2, "maximum": 3}),
+        a({**F, "exclusiveMinimum": 1.1, "maximum": 3}),
+    ),
+    "an integer's bound that is a fraction": (a({**W, "minimum": 1.5}), a({**W, "minimum": 0.5})),
+    "a lower bound beside a step": (
+        a({**F, "multipleOf": 0.25, "minimum": 1}),
+        a({**F, "multipleOf": 0.25, "minimum": 0.75}),
+    ),
+    "a member of a dictionary of any names": (
+        a(closed(b=W)),
+        a({"type": "object", "additionalProperties": F}),
+    ),
+    "equal alternatives beside a bound": (
+        a({"anyOf": [S, N], "minLength": 2}),
+        a({"anyOf": [S, N], "minLength": 1}),
+    ),
+    "one of two booleans": (a({"const": True}), a(B)),
+    "a member beside a required one": (obj("b", a=W, b=S), obj("b", a=F, b=S)),
+    "a member of the only item": (
+        a(array(obj("c", b=W, c=S), minItems=1)),
+        a(array(obj("c", b=F, c=S), minItems=1)),
+    ),
+    "an alternative told by its type": (
+        obj("t", t=W),
+        {"oneOf": [obj("t", t=S), obj("t", t=W)]},
+    ),
     "a member of one of two parts that share one": (parts(id=S, a=W), parts(id=S, a={})),
     "the same in a member": (a(parts(id=S, a=W)), a(parts(id=S, a={}))),
     "the same in parts that say they are open": (
@@ -200,6 +245,21 @@ def test_difference_beyond_proof_is_unclear(name: str) -> None:
         (a(S), a({"anyOf": [True, W]})),
         (a({"allOf": [D], "title": "x"}) | {"$defs": {"d": S}}, a(D) | {"$defs": {"d": S}}),
         (a({"const": 1}), a({"const": 1.0})),
+        (a(array(S, maxItems=1)), a(array(S, maxItems=1, uniqueItems=True))),
+        (closed(a=S, b=S), {**closed(a=S, b=S), "maxProperties": 2}),
+        (obj("a", "b", a=S, b=S), {**obj(a=S, b=S), "minProperties": 2}),
+        (a(array(W, contains=W)), a(array(F, contains=W, minContains=1))),
+        (a(S), a({**S, "contains": W})),
+        (a({"type": "array", "maxItems": 0}), a(array(W))),
+        (
+            {"properties": {"a": W}, "patternProperties": {"^x": S}},
+            {"properties": {"a": F}, "patternProperties": {"^x": S}},
+        ),
+        (a({"allOf": [{"title": "x"}, S]}), a({"allOf": [S, {}, True]})),
+        (
+            a({**S, "if": S, "then": {"minLength": 1}}),
+            a({**S, "if": S, "then": {"minLength": 1}, "title": "x"}),
+        ),
     ],
 )
 def test_another_spelling_or_new_optional_argument_is_compatible(old: Any, new: Any) -> None:
@@ -220,6 +280,16 @@ def test_another_spelling_or_new_optional_argument_is_compatible(old: Any, new: 
         (a(F), a(W), "a", "no longer accepts fractions", {"a": 0.5}),
         (obj("a"), obj("a", a={"minimum": 1}), "a", "has a narrower minimum: none → 1", {"a": 0}),
         (obj(a=S), obj("b", b=S, a=S), "", "requires b now", {}),
+        (a(W), a({"enum": [1, 2]}), "a", "accepts only 1, 2 now", {"a": 0}),
+        (a(B), a({"enum": [True]}), "a", "no longer accepts false", {"a": False}),
+        (a(S), a({**S, "maxLength": 0}), "a", "has a narrower maxLength: none → 0", {"a": "a"}),
+        (
+            a(array(S, minItems=2)),
+            a(array(W, minItems=2)),
+            "a[]",
+            "no longer accepts string",
+            {"a": ["", ""]},
+        ),
     ],
 )
 def test_finding_has_place_sentence_and_example(
@@ -227,6 +297,32 @@ def test_finding_has_place_sentence_and_example(
 ) -> None:
     [found], _ = compare_schemas(old, new, Direction(is_input=True))
     assert found == (place, sentence, True, example)
+
+
+@pytest.mark.parametrize(
+    ("old", "alternatives"),
+    [
+        (a({"enum": ["x"]}), [a(S), a({"enum": ["x", "y"]})]),
+        (obj(t=S), [obj(t=S), obj(t=W)]),
+        (obj("t", t=S), [obj("t", t=S), obj("t", t={"type": ["string", "null"]})]),
+    ],
+)
+def test_document_of_two_alternatives_is_refused_by_one_of(old: Any, alternatives: Any) -> None:
+    assert verdict(old, {"oneOf": alternatives}, Direction(is_input=True)) == "breaking"
+    assert verdict(old, {"anyOf": alternatives}, Direction(is_input=True)) == "compatible"
+
+
+def test_findings_are_limited_and_members_of_items_are_named() -> None:
+    names = [f"m{number}" for number in range(101)]
+    old, new = (obj(**{name: {**each} for name in names}) for each in (S, W))
+    assert len(compare_schemas(old, new, Direction(is_input=True))[0]) == 100
+    old, new = a(array(obj(x=S, y=S))), a(array(obj(x=S)))
+    [found], _ = compare_schemas(old, new, Direction(is_input=True))
+    assert found == ("a[]", "no longer describes y, and may ignore it", False, None)
+    assert new_members(new, old)[0] == [("a[]", "y")]
+    assert new_members(new, a(array(S)))[0] == []
+    assert new_members({}, obj(x=S))[0] == [("", "x")]
+    assert new_members({"$schema": "unknown:"}, obj(x=S), steps=7) == ([], 7)
 
 
 @pytest.mark.parametrize("key", ["anyOf", "oneOf"])

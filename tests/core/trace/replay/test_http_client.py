@@ -299,6 +299,12 @@ def test_event_of_another_kind_and_request_of_the_server_answer_nothing() -> Non
     found = request.receive([Head(200, [SSE]), Body(data), End()])
     assert [json.loads(each) for each in found] == [back]
     assert request.unanswered == [1]
+    assert answer(post(ReplayHttpClient(URL), call(1)), [back, text(1, "A")]) == [
+        [back, text(1, "A")]
+    ]
+    request = post(ReplayHttpClient(URL), call(1))
+    answer(request, [back, text(1, "A")])
+    assert request.unanswered == []
 
 
 def test_error_without_id_is_for_no_request_among_several() -> None:

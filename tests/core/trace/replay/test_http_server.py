@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mcp_core.http import Body, Head, HostOriginPolicy, RequestHead
+from mcp_core.http import Body, End, Head, HostOriginPolicy, RequestHead
 from mcp_core.trace import (
     HttpHead,
     RecordedTrace,
@@ -48,6 +48,10 @@ def post(server: ReplayHttpServer, message: Any, **headers: str) -> ReplayExchan
 def response(exchange: ReplayExchange) -> tuple[int, dict[bytes, bytes], bytes]:
     """Return the status, the headers and the body so far."""
     actions = exchange.actions_to_send()
+    kinds = [type(each) for each in actions]
+    assert kinds.count(Head) == 1
+    assert kinds.count(End) == exchange.is_over
+    assert all(each.data for each in actions if isinstance(each, Body))
     head = actions[0]
     assert isinstance(head, Head)
     body = b"".join(each.data for each in actions if isinstance(each, Body))
@@ -196,6 +200,7 @@ def test_refusals_name_what_is_served() -> None:
 
 
 def test_second_stream_ends_the_first_and_the_end_of_the_session_both() -> None:
+    """The driver has to send their ends: it learns of them by `take_ready`."""
     server = opened(recorded([*HANDSHAKE, *CALL]))
     post(server, ask(1, "initialize"))
     first = begin(server, "GET", mcp_session_id="s1")
