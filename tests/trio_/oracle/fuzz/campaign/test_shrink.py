@@ -260,3 +260,26 @@ async def test_part_that_was_played_is_the_next_case(autojump_clock: MockClock) 
     assert len(smaller) == 1
     assert len(smaller[0]) == 2
     json.dumps(smaller)
+
+
+@pytest.mark.parametrize(
+    ("kept", "names"),
+    [
+        (1, ("burst", "damage", "listen")),
+        (
+            2,
+            (
+                *("request", "call", "notify", "large", "deep", "streams", "batch", "half"),
+                *("answer", "always", "push", "http", "cancel", "respond", "retry", "task"),
+            ),
+        ),
+        (3, ("page", "head", "parts", "reply", "serve")),
+        (4, ("hand",)),
+    ],
+)
+def test_words_that_say_what_a_step_is_stay(kept: int, names: tuple[str, ...]) -> None:
+    for name in names:
+        step = (name, *("word",) * kept)
+        found = list(_simpler_steps(step, ""))
+        assert found
+        assert all(each[:kept] == step[:kept] and each[kept] != "word" for each in found)
