@@ -9,11 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_trio.oracle.fuzz._case import UNSUPPORTED_TASK, on_client
 from mcp_trio.oracle.fuzz._fault import TargetFault
 from mcp_trio.oracle.fuzz._probe import Offers
 from mcp_trio.oracle.fuzz.causes._cause import (
     ANY,
     Cause,
+    _revision_at,
+    _sent_by,
+    _with_method,
     case_without,
     cases_elsewhere,
     cases_of_other_types,
@@ -630,3 +634,90 @@ def test_drawn_case_shows_a_cause_of_several_messages_if_all_were_sent(
     assert shows_all(cause, fault, [OPEN, *steps], before, TOOLS) is expected
     single = Cause("RPC-7", "request", "search")
     assert not shows_all(single, fault, [OPEN, *steps], before, TOOLS)
+
+
+# A step, and what it sends in 2025-11-25: the form of a message, its method and a listed tool.
+SENT: list[tuple[Step, tuple[str, str, str]]] = [
+    (("open", OLD, "whole", "all"), ("opening", "initialize", "")),
+    (("open", OLD, "late", "all"), ("opening late", "initialize", "")),
+    (("request", "ping", {}), ("request", "ping", "")),
+    (("request", "ping", 5, "int"), ("request params:number", "ping", "")),
+    (("request", "tools/call", {"name": "search"}, "int"), ("request", "tools/call", "search")),
+    (("burst", 1, "ping", {}), ("request", "ping", "")),
+    (("burst", 2, "ping", {}), ("burst of request", "ping", "")),
+    (("head", "origin", "ping", {}), ("request header:origin", "ping", "")),
+    (("call", "search", {}, ()), ("request", "tools/call", "search")),
+    (("call", "search", {}), ("request", "tools/call", "search")),
+    (("call", "other", {}, ()), ("request", "tools/call", "")),
+    (
+        ("call", "search", {}, ("text", "progress")),
+        ("request progress text", "tools/call", "search"),
+    ),
+    (
+        ("call", "search", {}, (UNSUPPORTED_TASK,)),
+        ("request params/task:object", "tools/call", "search"),
+    ),
+    (("call", "search", 5, ("text",)), ("request params/arguments:number", "tools/call", "")),
+    (("notify", "ping", {}), ("notification", "ping", "")),
+    (("notify", "ping", "absent"), ("notification", "ping", "")),
+    (("cancel", 0), ("notification", "notifications/cancelled", "")),
+    (("progress", 0), ("notification", "notifications/progress", "")),
+    (("respond", 0, "right"), ("response", "", "")),
+    (("respond", 0, "twice"), ("response:twice", "", "")),
+    (("reply", 0, {"result": {}}), ("response", "", "")),
+    (("reply", 0, {"error": {}}), ("response:error", "", "")),
+    (("parts", 1), ("request parts", "tools/list", "")),
+    (("page", "prompts/list", "all"), ("request", "prompts/list", "")),
+    (("retry", 0, "right"), ("retry", "", "")),
+    (("retry", 0, "other"), ("retry:other", "", "")),
+    (("task", 0, "follow"), ("request", "tasks/get", "")),
+    (("task", 0, "unknown"), ("request", "tasks/get", "")),
+    (("task", 0, "cancel"), ("request", "tasks/cancel", "")),
+    (("mutate", "[1"), ("bytes", "", "")),
+    (("half",), ("half", "", "")),
+    (("get", "stream"), ("get stream", "", "")),
+    (("large", "message", 5), ("large message", "", "")),
+    (("streams", 5), ("streams", "", "")),
+]
+
+
+@pytest.mark.parametrize(("step", "sent"), SENT)
+def test_step_sends_a_message_of_a_form(step: Step, sent: tuple[str, str, str]) -> None:
+    """A second client's step sends the same, and its form says whose it is."""
+    found = _sent_by(step, OLD, TOOLS)
+    assert found is not None
+    assert (found.shape, found.method, found.tool) == sent
+    again = _sent_by(on_client(1, step), OLD, TOOLS)
+    assert again is not None
+    assert (again.method, again.tool) == sent[1:]
+    assert again.shape.startswith(found.shape)
+    assert again.shape != found.shape
+
+
+@pytest.mark.parametrize("name", ["wait", "hand", "reconnect", "release", "serve"])
+def test_step_that_sends_nothing_has_no_form(name: str) -> None:
+    assert _sent_by((name,), OLD, TOOLS) is None
+    assert _sent_by(on_client(1, (name,)), OLD, TOOLS) is None
+
+
+def test_revision_of_a_step_is_that_of_its_client() -> None:
+    case = [OPEN, on_client(1, OPEN_NEW), ("wait",), on_client(1, ("wait",)), OPEN_NEW, ("wait",)]
+    assert [_revision_at(case, place) for place in range(6)] == ["", "", OLD, NEW, OLD, NEW]
+
+
+@pytest.mark.parametrize(
+    ("step", "changed"),
+    [
+        (("request", "a", {}, "int", "old"), ("request", "b", {}, "int", "old")),
+        (("notify", "a", {}), ("notify", "b", {})),
+        (("burst", 3, "a", {}), ("burst", 3, "b", {})),
+        (("head", "origin", "a", {}), ("head", "origin", "b", {})),
+        (("mutate", "[]"), None),
+        (("mutate", "{"), None),
+        (("wait",), None),
+    ],
+)
+def test_same_message_with_another_method(step: Step, changed: Step | None) -> None:
+    assert _with_method(step, "b") == changed
+    second = _with_method(on_client(1, step), "b")
+    assert second == (None if changed is None else on_client(1, changed))
