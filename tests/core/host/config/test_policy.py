@@ -493,3 +493,13 @@ def test_find_denial_any_pattern_and_address_is_decided(url: str, pattern: str) 
     except InvalidConfig:
         return
     assert find_denial(policy, config) in (None, "its address is not in allowedMcpServers")
+
+
+@pytest.mark.parametrize(
+    ("path", "escapes", "readings"),
+    [("/a", 62, 64), ("/a", 63, None), ("/a;b", 30, 64), ("/a;b", 31, None)],
+)
+def test_target_has_up_to_64_readings(path: str, escapes: int, readings: int | None) -> None:
+    """Each reading of the path with each one of the query, which may be decoded again and again."""
+    found = read_target(f"{path}?%{'25' * escapes}41")
+    assert (None if found is None else len(found)) == readings

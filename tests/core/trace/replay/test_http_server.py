@@ -230,7 +230,8 @@ def test_change_waits_while_no_stream_is_open() -> None:
     stream = begin(server, "GET", mcp_session_id="s1")
     stream.actions_to_send()
     post(server, call(2, x="a"), mcp_session_id="s1")
-    assert (events(stream), stream in server.take_ready()) == ([CHANGED], False)
+    assert stream in server.take_ready()
+    assert events(stream) == [CHANGED]
     server.disconnected(stream)
     post(server, call(3, "b"), mcp_session_id="s1")
     assert not stream.has_actions
@@ -295,7 +296,7 @@ def test_session_has_an_id_if_the_recorded_one_had(has_id: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "status"), [(-32601, 404), (-32022, 400), (-32603, 200), ("x", 200), (None, 200)]
+    ("code", "status"), [(-32601, 404), (-32022, 400), (-32603, 200), ("x", 200), ([], 200)]
 )
 def test_status_of_an_error_without_handshake_is_that_of_its_code(code: Any, status: int) -> None:
     said = [C(ask(1, "x", _meta=MODERN)), S(error(1, code))]
@@ -304,3 +305,40 @@ def test_status_of_an_error_without_handshake_is_that_of_its_code(code: Any, sta
     assert response(post(legacy, ask(1, "x")))[0] == 400
     post(legacy, ask(1, "initialize"))
     assert response(post(legacy, ask(1, "x"), mcp_session_id="s1"))[0] == 200
+
+
+def test_notification_gets_its_status_when_its_body_has_come() -> None:
+    server = opened(recorded(CALL))
+    exchange = begin(server)
+    assert server.take_ready() == []
+    server.receive_body(exchange, json.dumps(notify("x")).encode(), 0.0)
+    assert server.take_ready() == [exchange]
+
+
+def test_session_begins_with_the_first_handshake_alone() -> None:
+    server = opened(recorded([*HANDSHAKE, *CALL]))
+    assert b"mcp-session-id" not in response(post(server, call(2, x="a")))[1]
+    post(server, ask(1, "initialize"))
+    again = response(post(server, ask(1, "initialize"), mcp_session_id="s1"))
+    assert (again[0], again[1].get(b"mcp-session-id")) == (200, None)
+
+
+def test_stream_stays_while_other_requests_go_away() -> None:
+    server = opened(recorded([*HANDSHAKE, *CALL, S(CHANGED)]))
+    post(server, ask(1, "initialize"))
+    stream = begin(server, "GET", mcp_session_id="s1")
+    stream.actions_to_send()
+    server.disconnected(begin(server, mcp_session_id="s1"))
+    post(server, call(2, x="a"), mcp_session_id="s1")
+    assert events(stream) == [CHANGED]
+
+
+def test_stream_of_a_batch_ends_with_its_last_response() -> None:
+    """Other messages than responses don't count."""
+    log = notify("notifications/message", level="info", data="x")
+    server = opened(
+        recorded([C(call(1)), S(log), S(text(1, "A")), C(call(2, "b")), S(text(2, "B"))])
+    )
+    exchange = post(server, [call(8), call(9, "b")])
+    assert events(exchange) == [log, text(8, "A"), text(9, "B")]
+    assert exchange.is_over
