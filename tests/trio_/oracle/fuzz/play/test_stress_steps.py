@@ -281,6 +281,61 @@ async def test_stress_is_noted_in_the_trace() -> None:
     assert (note.kind, note.text) == ("note", "stress: heads 2")
 
 
+@pytest.mark.parametrize(
+    ("what", "revision", "transport", "counts"),
+    [
+        ("listen", E, "http", (3, 0, 0)),
+        ("listen", E, "stdio", (0, 6, 0)),  # each is cancelled in the end
+        ("listen", D, "http", (0, 0, 0)),
+        ("listen", D, "stdio", (0, 0, 0)),
+        ("get", D, "http", (3, 0, 0)),
+        ("get", E, "http", (0, 0, 0)),
+        ("get", D, "stdio", (0, 0, 0)),
+        ("session", D, "http", (0, 0, 3)),
+        ("session", E, "http", (0, 0, 0)),
+        ("session", D, "stdio", (0, 0, 0)),
+    ],
+)
+async def test_streams_are_those_of_the_revision_and_the_transport(
+    what: str, revision: str, transport: str, counts: tuple[int, int, int], autojump_clock: Any
+) -> None:
+    player = FakePlayer(revision, transport)
+    player.session.open = {1: None}
+    session = await player.play(("streams", what, 3))
+    assert (len(session.held), len(session.sent), session.beside) == counts
+    assert [note.text for note in session.notes] == [f"stress: streams {what} 3"]
+    methods = [json.loads(each)["method"] for each in session.sent]
+    assert methods == ["subscriptions/listen"] * 3 + ["notifications/cancelled"] * 3 or not methods
+    assert all(json.loads(each)["params"]["requestId"] == 1 for each in session.sent[3:])
+
+
+async def test_streams_before_the_handshake_are_none() -> None:
+    player = FakePlayer(D, "http")
+    player.session.is_open = False
+    session = await player.play(("streams", "get", 3))
+    assert (session.held, session.notes) == ([], [])
+
+
+async def test_large_parts_of_a_head_have_the_size_that_is_named() -> None:
+    """An announced body isn't sent, and half a head is no more than that."""
+    held = {}
+    for what in ("header", "headers", "target", "announced"):
+        [held[what]] = (await FakePlayer(D, "http").play(("large", what, 30))).held
+    assert b"x-mcp-trio-fuzz: " + b"a" * 30 + b"\r\n" in held["header"]
+    lines = held["headers"].split(b"\r\n\r\n")[0].split(b"\r\n")
+    assert len(set(lines)) == 31
+    assert held["target"].startswith(b"POST /mcp?a=" + b"a" * 30 + b" HTTP/1.1\r\n")
+    assert held["announced"] == b"POST /mcp HTTP/1.1\r\ncontent-length: 30\r\n\r\n"
+    [half] = (await FakePlayer(D, "http").play(("heads", 1))).held
+    assert half == b"POST /mcp HTTP/1.1"[: len(half)]
+    assert 5 < len(half) < 18
+    over_stdio = await FakePlayer(D, "stdio").play(("heads", 1), ("large", "header", 5))
+    assert (over_stdio.held, [note.text for note in over_stdio.notes]) == (
+        [],
+        ["stress: large header 5"],
+    )
+
+
 # -- Programs --------------------------------------------------------------------------------------
 
 # It does not wait until its client reads.
