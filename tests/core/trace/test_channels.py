@@ -56,3 +56,10 @@ def test_child_has_its_command_stderr_and_exit() -> None:
     channel.stderr(3, b"lost ")
     channel.skip()
     assert channel.exited(4, 0) == [TraceLine(t=4, kind="exit", status=0)]
+
+
+def test_package_lists_the_names_that_it_loads_on_first_use() -> None:
+    import mcp_core.trace
+
+    assert dir(mcp_core.trace) == sorted(mcp_core.trace.__all__)
+    assert {"Judge", "ReplayServer"} <= set(dir(mcp_core.trace))
