@@ -395,4 +395,10 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "self._left = -1.0",
         "the first question sets it, and only the end of a question reads it",
     ),
+    Equivalent(
+        "mcp_core/auth/server/_dpop_verifier.py::_normalize",
+        "bare = re.split('[?#]', url, maxsplit=1)[0]",
+        "bare = re.split('[?#]', url, maxsplit=0)[0]",
+        "however often it is split, the first piece is the same",
+    ),
 )

@@ -127,7 +127,7 @@ class RequiredScopes:
 def _unknown_name(kind: str, name: str, known: Collection[str]) -> str:
     from difflib import get_close_matches  # on first use: only for the error
 
-    similar = get_close_matches(name, known, 1)
+    similar = get_close_matches(name, known)
     hint = f": did you mean {similar[0]!r}?" if similar else "."
     return (
         f"{kind}_scopes has an entry for {name!r}, and the server has no such {kind}{hint} The"

@@ -38,7 +38,7 @@ def can_answer(name: str, peer: Peer) -> bool:
     if path is None:
         from difflib import get_close_matches  # on first use: only for the error
 
-        similar = get_close_matches(name, _PATHS, 1)
+        similar = get_close_matches(name, _PATHS)
         hint = f"did you mean {similar[0]!r}?" if similar else f"there are {', '.join(_PATHS)}"
         raise ValueError(f"a client has no capability {name!r} to ask for; {hint}")
     capabilities = peer.dialect.fit(peer.capabilities)

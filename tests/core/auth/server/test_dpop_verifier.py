@@ -241,6 +241,7 @@ def test_proof_nonce_is_valid_five_to_ten_minutes() -> None:
     start = NOW - NOW % 300
     nonce = DpopVerifier(NONCE_KEY).nonce(start)
     assert nonce is not None
+    assert len(nonce) == 22  # 16 bytes in base64url
     for later, good in (
         (0, True),
         (299, True),
@@ -296,6 +297,7 @@ def test_proof_nonce_is_shared_by_processes_with_same_key() -> None:
         (RESOURCE, "https://mcp.example.com/mcp%2F", False),
         ("https://e.com/a%2fb", "https://e.com/a%2Fb", True),
         ("https://e.com/a%2fb", "https://e.com/a/b", False),
+        ("https://e.com/a%2fb", "https://e.com/a2Fb", False),
         ("https://e.com/%257e", "https://e.com/%7e", False),
         ("https://e.com", "https://e.com/", True),
         ("https://e.com", "https://e.com//", False),

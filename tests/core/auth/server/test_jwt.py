@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mcp_core.auth._jose import InvalidToken
+from mcp_core.auth._jose import InvalidToken, require_joserfc
 from mcp_core.auth._steps import Fetch
 from mcp_core.auth.server._grant import VerifierUnavailable
 from mcp_core.auth.server._jwt import JwtVerifier
@@ -421,6 +422,33 @@ def test_jwt_metadata_of_another_issuer_gives_no_keys(own: str) -> None:
     metadata = keys_reply({"issuer": own, "jwks_uri": JWKS_URI})
     with pytest.raises(VerifierUnavailable, match=r"another authorization server.*With jwks_uri"):
         run_with_replies(JwtVerifier(ISSUER, RESOURCE).verify(GOOD, NOW), [(place, metadata)])
+
+
+@pytest.mark.parametrize(
+    ("issuer", "jwks_uri", "text"),
+    [
+        ("http://localhost:1001", None, None),
+        (ISSUER, "http://127.0.0.1:1001/keys", None),
+        ("http://as.example.com", None, "issuer is not https"),
+        (ISSUER, "http://as.example.com/keys", "jwks_uri is not https"),
+    ],
+)
+def test_verifier_fetches_keys_unencrypted_from_this_machine_only(
+    issuer: str, jwks_uri: str | None, text: str | None
+) -> None:
+    if text is None:
+        assert JwtVerifier(issuer, RESOURCE, jwks_uri=jwks_uri).fetches
+    else:
+        with pytest.raises(ValueError, match=text):
+            JwtVerifier(issuer, RESOURCE, jwks_uri=jwks_uri)
+
+
+def test_verifier_that_fetches_keys_needs_joserfc_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operator should learn of it at the start, not from the first token."""
+    require_joserfc.cache_clear()
+    monkeypatch.setitem(sys.modules, "joserfc.jws", None)
+    with pytest.raises(ImportError, match=r"mcp-trio\[auth\]"):
+        JwtVerifier(ISSUER, RESOURCE, jwks_uri=JWKS_URI)
 
 
 def test_jwt_issuer_without_metadata_is_the_configured_one() -> None:

@@ -36,6 +36,39 @@ def test_http_client_invalid_argument_raises(url: str, headers: Any, text: str) 
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("url", "headers", "text"),
+    [
+        (URL, {"Authorization": "Bearer x"}, "would be sent unencrypted to server.example"),
+        (URL, {"Mcp-Session-Id": "x"}, "is set by the protocol"),
+        (URL, {"a b": "x"}, "not a valid header name"),
+        (URL, {"X-A": "x"}, None),
+        (URL.replace("http:", "https:"), {"Authorization": "Bearer x"}, None),
+    ],
+)
+def test_headers_of_a_call_are_checked_like_configured_ones(
+    url: str, headers: dict[str, str], text: str | None
+) -> None:
+    check = Net(E, url=url).conn.check_headers
+    assert check is not None
+    if text is None:
+        check(headers)
+    else:
+        with pytest.raises(ValueError, match=text):
+            check(headers)
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [(300, "which is not followed: connect to http://server.example/b"), (400, "400 Bad Request")],
+)
+def test_first_and_last_status_of_a_redirect(status: int, text: str) -> None:
+    net = open_client(E)
+    _, call = send_call(net)
+    net.answer(call, "", status, "text/plain", location="/b")
+    assert text in str(net.event().error)
+
+
 def test_response_to_unknown_call_is_ignored() -> None:
     net = open_client(E)
     id, call = send_call(net)

@@ -9,6 +9,7 @@ import pytest
 from mcp_core import ConnectionClosed, RemoteProtocolError, ResultReceived, State
 from mcp_core.http import HttpCall
 from mcp_core.http.client import _response_queue
+from mcp_core.http.client._response_queue import ResponseQueue
 from mcp_core.protocol.messages._outbox import MessageKind, Outgoing
 from tests.core.http.client_net import (
     EVENTS,
@@ -52,6 +53,47 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two POSTs at a time, and three waiting responses."""
     monkeypatch.setattr(_response_queue, "_MAX_POSTS", 2)
     monkeypatch.setattr(_response_queue, "_MAX_WAITING", 3)
+
+
+def response(size: int = 1) -> Outgoing:
+    return Outgoing(b"x" * size, MessageKind.RESPONSE, "q")
+
+
+def test_response_queue_is_active_while_a_response_waits() -> None:
+    """Reading is paused by more bytes than may be queued, and by no fewer."""
+    state = open_client(D).http._state
+    queue = ResponseQueue(state)
+    assert (queue.active, queue.paused, queue.size, queue.first) == (False, False, 0, None)
+    sizes = (state.conn.config.limits.queued, 1)
+    for size, paused in zip(sizes, (False, True), strict=True):
+        queue.add(response(size))
+        assert queue.active
+        queue.check_limits(0.0, progress=False)
+        assert (queue.active, queue.paused) == (True, paused)
+    assert [len(out.data) for out in iter(queue.next_response, None)] == [*sizes]
+    queue.check_limits(0.0, progress=False)
+    assert (queue.active, queue.paused, queue.size) == (False, False, 0)
+
+
+@pytest.mark.usefixtures("few")
+def test_response_queue_stall_begins_anew_after_it_was_cleared() -> None:
+    """The time runs from the first full check, and a loss of the session ends it."""
+    state = open_client(D).http._state
+    queue = ResponseQueue(state)
+    for now in (0.0, 10.0):
+        for _ in range(3):
+            queue.add(response())
+        queue.check_limits(now, progress=False)
+        queue.check_limits(now + 1, progress=False)
+        assert state.deadlines[queue] == now + STALL
+        if now == 0.0:
+            queue.clear()
+            assert (queue.paused, queue.size, queue.first, queue in state.deadlines) == (
+                *(False, 0, None, False),
+            )
+    queue.on_deadline(14.0)
+    assert (queue.first, queue.size, queue in state.deadlines) == (None, 0, False)
+    assert state.conn.state is State.CLOSED
 
 
 def test_response_queue_limits_parallel_posts() -> None:
