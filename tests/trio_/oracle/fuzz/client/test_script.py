@@ -692,3 +692,16 @@ def test_response_to_nothing_has_an_id_of_no_request() -> None:
         message = json.loads(action.data)
         assert message["id"] is True or message["id"] not in (1, 2)
         assert ("result" in message) is (number in (0, 1, 5))
+
+
+def test_forms_with_and_without_required_fields_are_asked() -> None:
+    """Each required field is one of the form's, and no client may leave it out."""
+    required = []
+    for number in range(RIGHT_QUESTIONS["elicitation/create"]):
+        params, _ = find_question("elicitation/create", number, OLD)
+        schema = params.get("requestedSchema")
+        if schema is not None:
+            required.append(set(schema.get("required", ())))
+            assert required[-1] <= schema["properties"].keys()
+    assert any(required)
+    assert not all(required)
