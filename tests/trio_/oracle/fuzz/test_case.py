@@ -10,7 +10,16 @@ import pytest
 import trio
 
 from mcp_core import LATEST
-from mcp_trio.oracle.fuzz._case import avoided_name, decode_case, encode_case, shown_case
+from mcp_trio.oracle.fuzz._case import (
+    avoided_name,
+    batch_members,
+    check_case,
+    decode_case,
+    encode_case,
+    on_client,
+    shown_case,
+    without_orphans,
+)
 from mcp_trio.oracle.fuzz._step_shapes import CaseError
 from mcp_trio.oracle.fuzz.campaign._shrink import (
     ShrinkBudget,
@@ -39,6 +48,68 @@ def test_case_as_json_is_read_back() -> None:
 def test_case_of_other_json_is_rejected(value: Any) -> None:
     with pytest.raises(CaseError, match=r"is a list|is not a list"):
         decode_case(value)
+
+
+SECOND: tuple[Any, ...] = ("on", 1, "open", LATEST, "whole", "all")
+
+
+@pytest.mark.parametrize(
+    ("step", "cause"),
+    [
+        (("on",), "its step 1 is on client null: a case has two clients"),
+        (("on", 2, "wait"), "its step 1 is on client 2: a case has two clients"),
+        (("on", True, "open"), "its step 1 is on client true: "),
+        (("on", "x" * 90, "open"), f'is on client "{"x" * 59}: a case'),
+        (("on", 1), "its step 1 has no step after `on 1`"),
+        (("on", 1, 5), "its step 1 has no step after `on 1`"),
+        (("on", 1, "on", 1, "wait"), "its step 1 has no step after `on 1`"),
+        (("on", 1, "wait"), "its step 1 is on client 1, which does not exist: no step before it"),
+        ((), "its step 1 is not a step"),
+        ((7,), "its step 1 is not a step"),
+    ],
+)
+def test_step_of_a_client_that_does_not_exist_is_rejected(step: Any, cause: str) -> None:
+    with pytest.raises(CaseError) as caught:
+        check_case([OPEN, step])
+    assert cause in str(caught.value)
+
+
+def test_client_exists_from_its_opening_on() -> None:
+    case = [OPEN, SECOND, ("on", 1, "wait"), ("wait",), ("on", 1, "wait")]
+    check_case(case)
+    assert decode_case(encode_case(case)) == case
+    assert on_client(1, OPEN) == SECOND
+    assert on_client(0, OPEN) == OPEN
+    # Without its opening the steps of a client do nothing.
+    assert without_orphans([case[0], *case[2:]]) == [OPEN, ("wait",)]
+    assert without_orphans([case[2], *case[:2], case[4]]) == [*case[:2], case[4]]
+
+
+@pytest.mark.parametrize(
+    ("step", "members"),
+    [
+        (("batch", [["ping", {}, "int"], ["a", {}], 5, ["b", {}, None]]), ["ping", "b"]),
+        (("batch", []), []),
+        (("batch", 5), []),
+        (("batch",), []),
+    ],
+)
+def test_members_of_a_batch_that_are_whole_are_sent(step: Any, members: list[str]) -> None:
+    assert [each[0] for each in batch_members(step)] == members
+
+
+@pytest.mark.parametrize(
+    ("step", "shown"),
+    [
+        (("call", "é", {"a": "é"}, ()), 'call é {"a": "é"}'),
+        (("damage", b"\xff"), "damage b'\\xff'"),
+        (("cancel", 0), "cancel 0"),
+        (("request", "a" * 52), "request " + "a" * 52),
+        (("request", "a" * 53), "request " + "a" * 49 + "..."),
+    ],
+)
+def test_step_is_shown_by_its_words(step: Any, shown: str) -> None:
+    assert shown_case([step]) == shown
 
 
 def test_shown_case_is_one_line() -> None:
