@@ -17,7 +17,7 @@ from msgspec import UNSET
 
 from mcp_core import ConnectFailed, RemoteProtocolError
 from mcp_trio.cli._screen import Screen
-from mcp_trio.cli._session import Target, _is_cured, _slow_notice, guess_endpoint
+from mcp_trio.cli._session import Target, _slow_notice, guess_endpoint
 from tests.harness.world.command import (
     COMMAND,
     DEAD,
@@ -479,28 +479,6 @@ def test_guess_endpoint_has_the_same_origin(
     assert (None if found is None else found[0]) == guess
     assert guess_endpoint(server, ConnectFailed("cannot connect")) is None
     assert guess_endpoint(server, None) is None
-
-
-@pytest.mark.parametrize("cured", [300, 307, 399, 407, 413, 429, 500, 502, 503, 504, 511])
-def test_status_whose_text_has_a_cure_is_known(cured: int) -> None:
-    """Other ones suggest that the URL is no MCP server's."""
-    assert _is_cured(RemoteProtocolError("x", data={"status": cured}))
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        *(RemoteProtocolError("x", data={"status": each}) for each in (299, 400, 404, 405, 501)),
-        RemoteProtocolError("x", data={"status": "503"}),
-        RemoteProtocolError("x", data={}),
-        RemoteProtocolError("x", data=[503]),
-        RemoteProtocolError("x"),
-        OSError("x"),
-        None,
-    ],
-)
-def test_other_failed_start_suggests_that_it_is_no_mcp_server(error: BaseException | None) -> None:
-    assert not _is_cured(error)
 
 
 async def test_slow_connection_gives_notice(autojump_clock: object) -> None:
