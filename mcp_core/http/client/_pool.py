@@ -108,8 +108,8 @@ class Pool(Generic[C]):
         self._in_use: dict[C, _ConnectionUse] = {}
         self._opening = 0
         # The last attempt to open a connection failed: calls then don't wait for another such
-        # attempt. Set with `shared`.
-        self._open_failed: bool
+        # attempt.
+        self._open_failed = False
         # Connections in use, and those that are being opened.
         self._short_count = 0
         self._long_count = 0
