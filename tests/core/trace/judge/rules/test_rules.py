@@ -207,6 +207,8 @@ def test_rule_stacked_on_one_function_adds_a_rule_each_in_order() -> None:
         RULES[:] = before
     assert [each.rows for each in added] == [("RPC-1",), ("RPC-2",), ("RPC-3",)]
     assert [each.judge("x") for each in added] == ["x a b", "x", "x c"]
+    # A rule is certain, and judges each message of its revisions, unless it says otherwise.
+    assert added[1] == Rule(check=named, judge=named, rows=("RPC-2",), on="close")
 
 
 def test_rules_judge_no_reading_and_no_decision() -> None:
