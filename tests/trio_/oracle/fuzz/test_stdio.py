@@ -11,7 +11,7 @@ import trio
 from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
 from mcp_core.trace import TraceLine, read_trace
-from mcp_trio.oracle.fuzz._stdio import CommandTarget
+from mcp_trio.oracle.fuzz._stdio import CommandTarget, StdioSession
 from mcp_trio.oracle.fuzz.play._player import Player, play_case
 from mcp_trio.recording._open import open_recorder
 from tests.harness.world.waiting import PATIENCE
@@ -29,6 +29,23 @@ async def test_header_has_pseudonyms_of_this_run() -> None:
         assert target.header().target == target.header().target
     assert len(shown) == 3
     assert not any("12345678" in each for each in shown)
+
+
+async def test_session_after_another_continues_its_trace() -> None:
+    """A new process of one case is the next conversation of one trace, for one judge."""
+    child: Any = SimpleNamespace(pid=1)
+    async with trio.open_nursery() as nursery:
+        target = CommandTarget(("server",), nursery)
+        former = StdioSession(child, target, keep=True)
+        former.is_second = True
+        found = StdioSession(child, target, former, keep=True)
+    assert (former.number, found.number) == (1, 2)
+    assert found.judge is former.judge
+    assert found.lines is former.lines
+    assert [(line.kind, line.conversation) for line in found.lines or ()] == [
+        *(("spawn", 1), ("spawn", 2)),
+    ]
+    assert found.is_second
 
 
 @pytest.mark.process
