@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_core.trace import TraceLine
-from tests.core.trace.judge.conversations import ask, judge
+from tests.core.trace.judge.conversations import ask, judge, result
 from tests.core.trace.judge.rules.http import (
     CALL,
     CALL_E,
@@ -72,6 +72,17 @@ def test_id_is_used_twice_in_spite_of_a_redirect(status: int, again: Any) -> Non
     told = [*START, sent(3, CALL, IN), got(3, status, body), sent(4, again, IN)]
     found, _ = judge(None, told, "2025-11-25")
     assert {each.row for each in found} == {"RPC-4"}
+
+
+@pytest.mark.parametrize(
+    ("tools", "rows"), [([], {"RPC-4"}), (5, {"RPC-4", "TOOL-2"})], ids=["right", "wrong"]
+)
+def test_rejected_request_leaves_an_earlier_one_with_its_id(tools: Any, rows: set[str]) -> None:
+    """The server answers that one, and only once."""
+    earlier = ask(2, "tools/list")
+    told = [*START, sent(3, earlier, IN), sent(4, CALL, IN), got(4, 404)]
+    found, _ = judge(None, [*told, got(3, 200, result(2, tools=tools))], "2025-11-25")
+    assert {each.row for each in found} == rows
 
 
 @pytest.mark.parametrize(
