@@ -534,3 +534,16 @@ def test_line_with_a_long_message_has_its_beginning(path: Path) -> None:
     assert line.raw == "abcd"
     assert line.truncated is not None
     assert line.truncated.size == 12
+
+
+@pytest.mark.parametrize("with_secrets", [True, False])
+def test_query_of_an_authorization_request_is_noted_only_with_secrets(
+    path: Path, with_secrets: bool
+) -> None:
+    recorder = open_file(Recording(path=path, with_secrets=with_secrets))
+    recorder.note_fetch("GET", "https://as.test/token?code=n0tf0ry0u", "200")
+    recorder.close()
+    [note] = [line.text for line in read_lines(path) if line.text]
+    assert note.startswith("authorization: GET https://as.test/token?code=")
+    assert note.endswith(": 200")
+    assert ("n0tf0ry0u" in note) is with_secrets

@@ -34,6 +34,24 @@ def test_read_entry_takes_what_programs_have() -> None:
     assert server.find_tool_denial("erase") is not None
 
 
+@pytest.mark.parametrize(
+    ("entry", "transport", "is_disabled", "timeout"),
+    [
+        ({"command": "x"}, "stdio", False, None),
+        ({"url": "https://x.test/mcp", "timeout": 1500}, "http", False, 1.5),
+        ({"url": "https://x.test/sse", "type": "sse"}, "sse", False, None),
+        ({"command": "x", "disabled": True}, "stdio", True, None),
+    ],
+)
+def test_source_of_an_entry_shows_what_the_entry_says(
+    entry: dict[str, Any], transport: str, is_disabled: bool, timeout: float | None
+) -> None:
+    source = Source("x", entry)
+    assert (source.name, source.transport) == ("x", transport)
+    assert (source.is_disabled, source.call_timeout) == (is_disabled, timeout)
+    assert repr(source) == "<server 'x' of the program>"
+
+
 NONE = "is not a member of an entry:"
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("x", {"command": "c", "url": "u"}, "x.url: has both command and url: remove one"),

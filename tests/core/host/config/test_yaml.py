@@ -50,6 +50,15 @@ def _each_loader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.usefixtures("_each_loader")
+def test_items_and_members_have_their_places() -> None:
+    """By these a problem within a list is shown at its line."""
+    root = parse_yaml("a:\n  - x\n  - [1, {b: 2}]\n")
+    assert root is not None
+    items = root.members["a"].node.items
+    assert [(each.value, each.start) for each in items] == [("x", 7), ([1, {"b": 2}], 13)]
+    assert [(each.value, each.start) for each in items[1].items] == [(1, 14), ({"b": 2}, 17)]
+
+
 @pytest.mark.parametrize(("text", "value"), VALUES)
 def test_value_is_what_yaml_1_2_makes_of_it(text: str, value: Any) -> None:
     node = parse_yaml(text)
