@@ -57,6 +57,20 @@ def test_text_of_people_is_not_marked(text: str) -> None:
     assert kinds(tool(description=text)) == []
 
 
+def test_many_alike_names_of_a_server_hide_none_of_another_one() -> None:
+    """A few of each server are kept, and a server's own names are no imitations."""
+    own = ("read_file", "Read_file", "rEad_file", "reAd_file", "reaD_file", "read_File")
+    names = ToolNames(
+        [*(QualifiedName("many", each) for each in own), QualifiedName("zed", "READ")]
+    )
+    assert find_warnings(tool("reAD_file"), "many", names) == []
+    names = ToolNames(
+        [*(QualifiedName("many", each) for each in own), QualifiedName("zed", "READ_FILE")]
+    )
+    [found] = find_warnings(tool("reAD_file"), "many", names)
+    assert (found.kind, found.text) == ("similar name", "has a name like that of READ_FILE of zed")
+
+
 def test_joiner_that_belongs_to_a_text_is_marked_in_a_name() -> None:
     assert kinds(tool("می\u200cخواهم", "می\u200cخواهم")) == [("hidden", "name")]
 
