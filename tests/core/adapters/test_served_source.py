@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcp_core.adapters import ServedSource, ServedSourceError, is_of_served_code
+from mcp_core.adapters._served_source import _find_in
 
 FILES = {
     "app/__init__.py": "raise RuntimeError('imported')",
@@ -36,6 +37,21 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def test_package_comes_before_a_directory_of_its_name(tmp_path: Path) -> None:
+    """As Python imports it, wherever the directory is in the path."""
+    for each in ("first/both", "first/only", "second/both"):
+        (tmp_path / each).mkdir(parents=True)
+    (tmp_path / "second/both/__init__.py").touch()
+    path = [str(tmp_path / each) for each in ("first", "second")]
+    found = _find_in(path, "both")
+    assert found is not None
+    assert found.origin == str(tmp_path / "second/both/__init__.py")
+    directory = _find_in(path, "only")
+    assert directory is not None
+    assert directory.loader is None
+    assert _find_in(path, "neither") is None
 
 
 def test_module_is_found_without_importing_its_packages(project: Path) -> None:

@@ -6,6 +6,7 @@ import itertools
 import json
 from collections import Counter
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -20,12 +21,14 @@ from mcp_trio.oracle.fuzz._case import (
 )
 from mcp_trio.oracle.fuzz._damage import has_damage
 from mcp_trio.oracle.fuzz._probe import Offers, may_call_by_hint
+from mcp_trio.oracle.fuzz.draw import _cases
 from mcp_trio.oracle.fuzz.draw._cases import OPENINGS, CaseSource
 from mcp_trio.oracle.fuzz.draw._choices import TASKS, CaseChoices, _text_arguments
 from mcp_trio.oracle.fuzz.draw._damaging import _is_doubtful
 from mcp_trio.oracle.fuzz.draw._drawing import Drawing
 from mcp_trio.oracle.fuzz.draw._requests import _completion
 from tests.levels import long
+from tests.trio_.oracle.fuzz.draw.every_draw import EachDraw
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 
@@ -188,6 +191,19 @@ def test_special_beginnings_and_ends_are_drawn_soon_and_then_seldom(seed: int) -
     assert {each for each in found[:100] if each} == {*OPENINGS, "disconnect"}
     assert sum(map(bool, found[:100])) <= 14
     assert sum(map(bool, found[100:])) <= 4
+
+
+def test_revision_that_a_server_may_not_hold_is_asked_for_after_another() -> None:
+    """It was selected for another one, and asked for, it wasn't. The first number decides."""
+    answers = {"2025-06-18": "2025-03-26", "2025-03-26": "2024-11-05", "2024-11-05": "2024-11-05"}
+    choices = CaseChoices(Offers(revisions=["2025-06-18"], answers=answers), [])
+    with patch.object(_cases, "Drawing", lambda draw: EachDraw([])):
+        [case] = CaseSource(choices, 3).draw(1)
+    assert case == [
+        ("open", "2025-06-18", "whole", "all"),
+        ("reconnect",),
+        ("open", "2025-03-26", "whole", "all"),
+    ]
 
 
 def test_damage_is_in_few_cases_and_there_in_many_steps(stdio_cases: list[Case]) -> None:
