@@ -40,7 +40,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_package_comes_before_a_directory_of_its_name(tmp_path: Path) -> None:
-    """As Python imports it, wherever the directory is in the path."""
+    """As Python imports it, even if the directory comes first in the path."""
     for each in ("first/both", "first/only", "second/both"):
         (tmp_path / each).mkdir(parents=True)
     (tmp_path / "second/both/__init__.py").touch()
