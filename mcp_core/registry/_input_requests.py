@@ -590,7 +590,7 @@ class _ReturnedTaskInput(TaskInput[None]):
 
 
 class _Refusal(Struct):
-    """A response that says why there is none, as the error of a JSON-RPC response.
+    """The stored error of an input request that got no result, as in a JSON-RPC response.
 
     `from_client` is False if the server made the error, for example from an invalid response.
     """

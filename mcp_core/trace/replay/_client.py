@@ -76,7 +76,7 @@ class ReplayClient:
     def __init__(self, session: RecordedSession, *, response_timeout: float | None = None) -> None:
         self._messages = session.messages
         self.response_timeout = RESPONSE_TIMEOUT if response_timeout is None else response_timeout
-        self._is_extended = response_timeout is None  # a timeout that the user has set isn't
+        self._is_extended = response_timeout is None  # the user's own timeout stays as it is
         self.is_over = False
         self.problems: list[str] = []
         self.hidden = _lines_with_hidden(session.messages)
