@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from msgspec import UNSET
 
@@ -12,6 +14,7 @@ from mcp_core import (
     ConnectFailed,
     ConnectionLost,
     Fault,
+    InvalidToolResult,
     LocalProtocolError,
     McpError,
     McpTrioError,
@@ -93,3 +96,21 @@ def test_single_unwraps_group_of_one() -> None:
     assert errors.single(one) is one
     assert errors.single(BaseExceptionGroup("", [ExceptionGroup("", [one])])) is one
     assert errors.single(ExceptionGroup("", [both])) is both
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ProtocolError("text", Fault.PARSE, {"a": 1}),
+        InvalidToolResult("text", {"content": []}),
+        PeerError(-32000, "text", [1]),
+        McpError(-1, "text"),
+        CallTimeout("text"),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_error_that_is_pickled_keeps_its_text_and_attributes(error: Exception) -> None:
+    """Such as between a pool of processes and the one that calls them."""
+    found = pickle.loads(pickle.dumps(error))
+    assert type(found) is type(error)
+    assert (str(found), vars(found)) == (str(error), vars(error))

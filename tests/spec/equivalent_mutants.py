@@ -401,4 +401,24 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "bare = re.split('[?#]', url, maxsplit=0)[0]",
         "however often it is split, the first piece is the same",
     ),
+    Equivalent(
+        "mcp_core/registry/functions/_function.py::_resolver",
+        "for name, cell in zip(free, getattr(code, '__closure__', None) or (), strict=True):\n"
+        "    ...",
+        "for name, cell in zip(free, getattr(code, '__closure__', None) or (), strict=False):\n"
+        "    ...",
+        "Python makes no function whose closure has another length than its free variables",
+    ),
+    Equivalent(
+        "mcp_core/http/wire/_http1.py::head_end",
+        "found = _EMPTY_LINE.search(data, max(seen - 2, 0))",
+        "found = _EMPTY_LINE.search(data, max(seen - 3, 0))",
+        "one byte more was looked through without an empty line: only slower",
+    ),
+    Equivalent(
+        "mcp_core/auth/server/_scopes.py::RequiredScopes.of",
+        "def of(self, method: str | None, params: Any=None) -> tuple[str, ...]:\n    ...",
+        "def of(self, method: str | None, params: Any=1) -> tuple[str, ...]:\n    ...",
+        "only methods that have params read them",
+    ),
 )

@@ -59,7 +59,7 @@ STAGE_TIMEOUT: Final = 1800.0
 _MEMORY: Final = 8 << 30  # bytes of address space for a test run
 # Seconds of tests beyond the mirrored ones that a mutant meets with a map, the fastest first. Some
 # code is run by nearly all tests, and what none of so many notices needs a test of its own.
-_ENOUGH: Final = 60.0
+_ENOUGH: Final = 20.0
 _WAITED: Final = 1.0  # seconds for which a test that starts programs waits, about
 # Other implementations are slow, and what they notice our own tests should notice too.
 _LEFT_OUT: Final = frozenset({"conformance", "interop", "node", "perf", "slow"})

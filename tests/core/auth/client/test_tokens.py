@@ -46,6 +46,13 @@ def test_tokens_round_trip(tokens: Tokens) -> None:
     assert decode_tokens(encode_tokens(tokens)) == tokens
 
 
+def test_tokens_of_a_login_without_settings_are_stored_as_five_members() -> None:
+    stored = {"layout": 1, "access": "a", "issuer": "i", "resource": "r", "client_id": "c"}
+    assert json.loads(encode_tokens(LEAST)) == stored
+    assert decode_tokens(json.dumps(stored).encode()) == LEAST
+    assert LEAST.renew_at is None
+
+
 def test_tokens_repr_shows_no_secret() -> None:
     shown = repr(FULL)
     assert shown.count("<secret>") == 4

@@ -259,3 +259,8 @@ def test_introspection_token_is_hidden_in_repr_and_cache() -> None:
 def test_introspection_unusable_endpoint_raises(endpoint: str) -> None:
     with pytest.raises(ValueError, match="endpoint "):
         verifier(endpoint=endpoint)
+
+
+@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:4711/introspect", "http://localhost/i"])
+def test_introspection_endpoint_of_this_machine_needs_no_tls(endpoint: str) -> None:
+    assert "canary" not in repr(verifier(endpoint=endpoint))
