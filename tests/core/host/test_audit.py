@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -19,6 +19,9 @@ from mcp_core.host import (
     redact_arguments,
 )
 from tests.levels import fewer_examples
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 RECORD = AuditRecord(
     time=1.5,
@@ -162,6 +165,30 @@ def test_arguments_that_are_large_are_cut() -> None:
     assert len(found["many"]) < 1001
     assert found["many"][-1] == f"({5000 - len(found['many']) + 1} more)"
     assert "…" in redact_arguments({str(n): n for n in range(5000)})
+
+
+def test_arguments_of_many_values_keep_a_thousand_in_all() -> None:
+    """The call's object counts too. What is left out is one text, in each list and object."""
+    members = redact_arguments({str(number): number for number in range(1002)})
+    assert members == {**{str(number): number for number in range(999)}, "…": "(3 more)"}
+    assert redact_arguments([*range(999)]) == [*range(999)]
+    assert redact_arguments([*range(1000)]) == [*range(999), "(1 more)"]
+    nested = redact_arguments({"a": [*range(2000)], "b": 1, "c": 2})
+    assert nested == {"a": [*range(998), "(1002 more)"], "…": "(2 more)"}
+
+
+@pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: {"a": inner}])
+def test_arguments_are_kept_twenty_levels_deep(wrap: Callable[[Any], Any]) -> None:
+    value: Any = 1
+    for _ in range(20):
+        value = wrap(value)
+    assert redact_arguments(value) == value
+    assert "(nested too deeply)" in json.dumps(redact_arguments(wrap(value)))
+
+
+def test_text_of_a_thousand_characters_is_kept() -> None:
+    assert redact_arguments(["x" * 1000]) == ["x" * 1000]
+    assert redact_arguments(["x" * 1001]) != ["x" * 1001]
 
 
 def test_secret_at_the_cut_is_redacted() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core import escape_text
-from mcp_core.processes import command_hint, list_form, member_form
+from mcp_core.processes import command_hint, list_form, member_form, start_problem
 from tests.levels import fewer_examples
 
 # the command, and the list of its words
@@ -43,3 +47,47 @@ def test_forms_of_any_text_are_short_and_printable(command: str) -> None:
     for text in list_form(command), member_form(command), command_hint(command):
         assert len(text) < 1500
         assert escape_text(text) == text
+
+
+INTERPRETED = "it may not be executed; allow it (chmod +x), or start it through its interpreter"
+NO_FILE = "there is no such file; check the path (a relative one counts from the working directory)"
+NO_NAME = "no program of that name on PATH; install it, or give its full path"
+NO_INTERPRETER = "the file is there, but the interpreter named in its first line is not"
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "options", "cause"),
+    [
+        # A directory that is missing, or is a file, is named by the error.
+        ("cat", errno.ENOENT, {"named": "/d", "cwd": "/d"}, "its working directory /d cannot be"),
+        ("cat", errno.ENOTDIR, {"named": "/d", "cwd": "/d"}, "its working directory /d cannot be"),
+        ("cat", errno.ENOENT, {"named": "cat", "cwd": "/d"}, NO_NAME),
+        ("cat", errno.ENOENT, {}, NO_NAME),
+        ("cat", errno.EACCES, {}, INTERPRETED),
+        ("cat", errno.ENOEXEC, {}, "a script needs a first line such as #!/usr/bin/env python3"),
+        ("cat", errno.ENOEXEC, {"windows": True}, "a script is started through its interpreter"),
+        ("cat", errno.EMFILE, {}, os.strerror(errno.EMFILE)),
+        ("cat", errno.ENOENT, {"there": True}, NO_INTERPRETER),
+        # There the system itself looks through PATH, and not for scripts.
+        ("cat", errno.ENOENT, {"there": True, "windows": True}, NO_NAME),
+        ("./cat", errno.ENOENT, {}, NO_FILE),
+        ("./cat", errno.ENOENT, {"there": True}, NO_INTERPRETER),
+        (r"a\cat", errno.ENOENT, {}, NO_NAME),
+        (r"a\cat", errno.ENOENT, {"windows": True}, NO_FILE),
+        ("cat x", errno.ENOENT, {}, '["cat", "x"]'),
+        ("./cat x", errno.ENOENT, {}, '["./cat", "x"]'),
+    ],
+)
+def test_start_problem_names_the_cause_and_the_cure(
+    program: str, code: int, options: dict[str, Any], cause: str
+) -> None:
+    error = OSError(code, os.strerror(code), options.get("named"))
+    found = start_problem(
+        program,
+        error,
+        cwd=options.get("cwd"),
+        is_there=lambda path: path == program and options.get("there", False),
+        windows=options.get("windows", False),
+    )
+    assert found.startswith(f"cannot start {program}: ")
+    assert cause in found

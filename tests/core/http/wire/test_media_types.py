@@ -235,6 +235,16 @@ def test_accepts_follows_most_specific_range() -> None:
         assert accepts(accept) == (accept is None or len(accept) <= 1024), accept
 
 
+def test_media_type_of_more_than_1024_bytes_is_malformed() -> None:
+    most = b"application/json; a=".ljust(1024, b"a")
+    assert is_json(most)
+    assert media_type(most) == JSON
+    assert accepts(most, JSON)
+    assert not is_json(most + b"a")
+    assert media_type(most + b"a") is None
+    assert not accepts(most + b"a", JSON)
+
+
 WORDS = st.lists(
     st.sampled_from(
         [
