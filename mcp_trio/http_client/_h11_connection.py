@@ -66,8 +66,7 @@ class H11ClientConnection:
         self._stream = stream
         self._socket = _socket_of(stream)
         self._http = H11ResponseReader()
-        self._sent = False
-        self._eof = False
+        self._sent: bool  # whether the request was written as a whole
         self._problem: ConnectionLost | None = None
 
     def __repr__(self) -> str:
@@ -162,7 +161,6 @@ class H11ClientConnection:
         Raises:
             ConnectionLost: the first bytes don't begin a response.
         """
-        self._eof = not data
         if data and not self.received:
             self.received = True
             if not data.startswith(b"HTTP/"):
@@ -184,7 +182,7 @@ class H11ClientConnection:
                     return actions
                 # Other events are interim responses (1xx), which are ignored.
         except h11.RemoteProtocolError as exc:
-            self._problem = response_error(exc, received=self.received, ended=self._eof)
+            self._problem = response_error(exc, received=self.received, ended=not data)
             return actions
 
 
