@@ -10,11 +10,13 @@ import trio
 import trio.testing
 
 from mcp_core import ConnectFailed, ConnectionLost
-from mcp_core.http import MAX_RESPONSE_HEAD, Action, Body, End, Head, RequestHead
+from mcp_core.http import MAX_ERROR_BODY, MAX_RESPONSE_HEAD, Action, Body, End, Head, RequestHead
 from mcp_trio import memory_pair
+from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.http_client._h11_connection import (
     H11ClientConnection,
     open_tunnel,
+    request_upgrade,
 )
 from tests.harness.wire.http1_server import long_head
 from tests.harness.world.waiting import PATIENCE, until
@@ -184,6 +186,21 @@ async def test_h11_client_invalid_http_is_connection_lost(answer: bytes) -> None
     assert exchange.again is None
 
 
+@pytest.mark.parametrize(
+    ("beginning", "error"),
+    [
+        (b"\x15\x03\x01", "the server speaks TLS; is its address https:// instead?"),
+        (b"220", "the server's answer is not HTTP/1.1; is something else listening there?"),
+    ],
+)
+async def test_h11_client_server_of_another_protocol_is_noticed_at_its_first_bytes(
+    beginning: bytes, error: str
+) -> None:
+    """It may then wait for us, without the end of a line."""
+    exchange, _ = await answered(beginning)
+    assert str(exchange.error) == error
+
+
 async def test_h11_client_long_head_in_two_pieces_is_connection_lost() -> None:
     ours, theirs = memory_pair()
     exchange = H11Exchange(H11ClientConnection(ours))
@@ -208,6 +225,7 @@ async def test_h11_client_reuses_the_connection() -> None:
     """Three exchanges share one stream, which is closed only once."""
     ours, theirs = memory_pair()
     client = H11ClientConnection(ours)
+    assert not client.received
     for number in range(3):
         exchange = H11Exchange(client)
         async with trio.open_nursery() as nursery:
@@ -227,6 +245,37 @@ async def test_h11_client_reuses_the_connection() -> None:
         await ours.send_all(b"")
 
 
+async def test_h11_client_request_without_body_has_no_length() -> None:
+    ours, theirs = memory_pair()
+    exchange = H11Exchange(H11ClientConnection(ours), b"")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(exchange.run)
+        assert await theirs.receive_some() == (
+            b"POST /mcp?a=b HTTP/1.1\r\nhost: here\r\naccept: application/json\r\n\r\n"
+        )
+        await theirs.send_all(SHORT)
+    assert exchange.again
+
+
+async def test_h11_client_connection_that_ends_between_requests_has_received_nothing() -> None:
+    """A response of an earlier request doesn't count: the pool may send this one again."""
+    ours, theirs = memory_pair()
+    client = H11ClientConnection(ours)
+    first, second = H11Exchange(client), H11Exchange(client)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(first.run)
+        await theirs.receive_some()
+        await theirs.send_all(SHORT)
+    received = [client.received]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(second.run)
+        await theirs.receive_some()
+        await theirs.send_eof()
+    received.append(client.received)
+    assert received == [True, False]
+    assert str(second.error) == "the server closed the connection without an answer"
+
+
 async def test_h11_client_invalid_request_raises_and_sends_nothing() -> None:
     ours, theirs = memory_pair()
     client = H11ClientConnection(ours)
@@ -243,6 +292,63 @@ async def test_h11_client_on_a_broken_stream_is_connection_lost() -> None:
     exchange = H11Exchange(H11ClientConnection(ours))
     await exchange.run()
     assert str(exchange.error) == "the server closed the connection without an answer"
+
+
+class FailingStream:
+    """A stream that fails in `method`, when it has been read for `data`, if there is any.
+
+    With None for `data` nothing can be read, and it stays open.
+    """
+
+    def __init__(self, method: str, error: type[Exception], data: bytes | None = b"") -> None:
+        self.method, self.error = method, error
+        self.pieces = [data] if data else []
+        self.is_silent = data is None
+
+    async def send_all(self, data: bytes) -> None:
+        await trio.lowlevel.checkpoint()
+        if self.method == "send_all":
+            raise self.error
+
+    async def receive_some(self, size: int) -> bytes:
+        await trio.lowlevel.checkpoint()
+        if self.pieces:
+            return self.pieces.pop()
+        if self.method == "receive_some":
+            raise self.error
+        if self.is_silent:
+            await trio.sleep_forever()
+        return b""
+
+
+@pytest.mark.parametrize("error", [trio.BrokenResourceError, trio.ClosedResourceError])
+@pytest.mark.parametrize("size", [2, 100_000])
+@pytest.mark.parametrize(
+    ("method", "data", "text"),
+    [
+        ("send_all", b"", "the server closed the connection without an answer"),
+        ("receive_some", b"", "the server closed the connection without an answer"),
+        ("receive_some", b"HT", "the server closed the connection in the middle of its answer"),
+        ("send_all", EMPTY, None),
+    ],
+)
+async def test_h11_client_stream_that_breaks_is_connection_lost_unless_there_is_a_response(
+    method: str, data: bytes, text: str | None, size: int, error: type[Exception]
+) -> None:
+    stream: Any = FailingStream(method, error, data)
+    exchange = H11Exchange(H11ClientConnection(stream), b"x" * size)
+    await exchange.run()
+    assert (str(exchange.error) if exchange.error else None) == text
+    assert exchange.again is (None if text else False)  # the request wasn't sent
+
+
+@pytest.mark.parametrize("method", ["send_all", "receive_some"])
+@pytest.mark.parametrize("size", [2, 100_000])
+async def test_h11_client_error_of_the_stream_itself_is_raised(method: str, size: int) -> None:
+    """Such as `trio.BusyResourceError`: it is a bug, and not the server's fault."""
+    stream: Any = FailingStream(method, ZeroDivisionError, None)
+    with pytest.raises(ZeroDivisionError):
+        await H11Exchange(H11ClientConnection(stream), b"x" * size).run()
 
 
 # --- long requests ------------------------------------------------------------------------------
@@ -287,6 +393,48 @@ async def test_h11_client_long_request_rejected_early_returns_the_response(close
     assert isinstance(exchange.actions[0], Head)
     assert exchange.actions[0].status == 413
     assert exchange.again is False  # the rest of the request was not sent
+
+
+async def test_h11_client_second_request_rejected_early_ends_the_connection() -> None:
+    """That the first request was sent as a whole says nothing about the second one."""
+    ours, theirs = memory_pair()
+    client = H11ClientConnection(ours)
+    for body, answer, again in ((b"{}", SHORT, True), (LONG, REFUSED, False)):
+        exchange = H11Exchange(client, body)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(exchange.run)
+            await theirs.receive_some(1000)
+            await theirs.send_all(answer)
+            await exchange.over.wait()
+        assert exchange.again is again
+
+
+@pytest.mark.parametrize(
+    ("size", "order"), [(65_536, ["written", "read"]), (65_537, ["read", "written"])]
+)
+async def test_h11_client_reads_beside_writing_from_64_kib_on(size: int, order: list[str]) -> None:
+    """A socket takes less than that at once, so that no second task is needed."""
+    done: list[str] = []
+    written = trio.Event()
+
+    class OrderedStream:
+        async def send_all(self, data: bytes) -> None:
+            assert len(data) == size
+            await trio.testing.wait_all_tasks_blocked()
+            done.append("written")
+            written.set()
+
+        async def receive_some(self, _: int) -> bytes:
+            done.append("read")
+            await written.wait()
+            return EMPTY
+
+    stream: Any = OrderedStream()
+    exchange = H11Exchange(
+        H11ClientConnection(stream), b"x" * (size - len(REQUEST) - len("65536") + len("2{}"))
+    )
+    await exchange.run()
+    assert (done, exchange.again) == (order, True)
 
 
 async def test_h11_client_paused_response_is_not_read_until_resumed() -> None:
@@ -436,4 +584,152 @@ async def test_h11_tunnel_to_a_closed_proxy_raises() -> None:
     await theirs.aclose()
     with pytest.raises(ConnectFailed, match="it closed the connection"):
         await open_tunnel(ours, "there:443", [])
+    await ours.aclose()
+
+
+# --- WebSocket upgrades -------------------------------------------------------------------------
+
+UPGRADE = RequestHead(b"GET", b"/ws?a", [(b"host", b"here"), (b"upgrade", b"websocket")])
+SWITCH = b"HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\n\r\n"
+MISSING = b"HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\n"
+NO_ANSWER = "the server closed the connection without an answer"
+
+
+async def upgraded(answer: bytes, *, end: bool, size: int = 100_000) -> tuple[Head, bytes]:
+    """Return the result with a server that sends this in pieces of `size` bytes."""
+    ours, theirs = memory_pair()
+
+    async def play() -> None:
+        assert await theirs.receive_some() == (
+            b"GET /ws?a HTTP/1.1\r\nhost: here\r\nupgrade: websocket\r\n\r\n"
+        )
+        for start in range(0, len(answer), size):
+            await theirs.send_all(answer[start : start + size])
+            await trio.testing.wait_all_tasks_blocked()
+        if end:
+            await theirs.send_eof()
+
+    with trio.fail_after(PATIENCE):
+        async with open_quiet_nursery() as nursery:
+            nursery.start_soon(play)
+            try:
+                return await request_upgrade(ours, UPGRADE)
+            finally:
+                nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("size", [1, 100_000])
+@pytest.mark.parametrize(
+    ("answer", "end", "status", "rest"),
+    [
+        (b"HTTP/1.1 100 Continue\r\n\r\n" + SWITCH, False, 101, b""),
+        (MISSING + b"hello", False, 404, b"hello"),
+        (MISSING + b"hel", True, 404, b"hel"),
+        (b"HTTP/1.1 400 No\r\n\r\nhello", True, 400, b"hello"),
+        (
+            b"HTTP/1.1 400 No\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n?\r\n",
+            False,
+            400,
+            b"hel",
+        ),
+        # The body isn't waited for.
+        (b"HTTP/1.1 399 Odd\r\nContent-Length: 5\r\n\r\n", False, 399, b""),
+        (b"HTTP/1.1 200 OK\r\n\r\n", False, 200, b""),
+    ],
+)
+async def test_h11_upgrade_returns_the_response(
+    answer: bytes,
+    end: bool,
+    status: int,
+    rest: bytes,
+    size: int,
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    head, found = await upgraded(answer, end=end, size=size)
+    assert (head.status, found) == (status, rest)
+    if status == 101:
+        assert head.headers == [(b"upgrade", b"websocket")]
+    if status == 404:
+        assert head.headers == [(b"content-length", b"5")]
+
+
+async def test_h11_upgrade_returns_the_bytes_that_follow(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A server may send its first message right behind its response."""
+    assert await upgraded(SWITCH + b"\x81\x00", end=False) == (
+        Head(101, [(b"upgrade", b"websocket")]),
+        b"\x81\x00",
+    )
+
+
+async def test_h11_upgrade_body_of_an_error_is_limited(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    answer = b"HTTP/1.1 500 No\r\n\r\n"
+    size = len(answer)
+    answer += b"x" * (MAX_ERROR_BODY - size)
+    # It ends exactly at the limit: no more is waited for.
+    head, body = await upgraded(answer + b"y" * size, end=False, size=MAX_ERROR_BODY)
+    assert (head.status, len(body)) == (500, MAX_ERROR_BODY)
+    # One byte less may still be followed by others.
+    head, body = await upgraded(answer + b"y" * (size - 1), end=True, size=MAX_ERROR_BODY)
+    assert (head.status, len(body)) == (500, MAX_ERROR_BODY - 1)
+
+
+@pytest.mark.parametrize("size", [1, 100_000])
+@pytest.mark.parametrize(
+    ("answer", "end", "error"),
+    [
+        (b"", True, NO_ANSWER),
+        (b"HTTP/1.1 404 Not", True, NO_ANSWER),
+        (
+            b"SSH-2.0-OpenSSH_9.9\r\n",
+            False,
+            "the server's answer is not HTTP/1.1; is something else listening there?",
+        ),
+        (
+            b"HTTP/1.1 secret\r\n\r\n",
+            False,
+            "the server's answer is not HTTP/1.1: illegal status line",
+        ),
+    ],
+)
+async def test_h11_upgrade_without_valid_response_raises(
+    answer: bytes, end: bool, error: str, size: int, autojump_clock: trio.testing.MockClock
+) -> None:
+    with pytest.raises(ConnectFailed) as caught:
+        await upgraded(answer, end=end, size=size)
+    assert str(caught.value) == error
+
+
+async def test_h11_upgrade_by_a_server_with_tls_names_the_scheme(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The alert is short, and the server then waits."""
+    with pytest.raises(ConnectFailed) as caught:
+        await upgraded(b"\x15\x03\x01\x00\x02\x02\x46", end=False)
+    assert str(caught.value) == "the server speaks TLS; is its address wss:// instead?"
+
+
+@pytest.mark.parametrize("error", [trio.BrokenResourceError, trio.ClosedResourceError])
+@pytest.mark.parametrize("answer", [b"", MISSING + b"hel"])
+async def test_h11_upgrade_on_a_broken_stream_keeps_what_has_arrived(
+    answer: bytes, error: type[Exception]
+) -> None:
+    """A reset connection may follow an error's body, or part of it, which names the cause."""
+    stream: Any = FailingStream("receive_some", error, answer)
+    if answer:
+        found = await request_upgrade(stream, UPGRADE)
+        assert found == (Head(404, [(b"content-length", b"5")]), b"hel")
+    else:
+        with pytest.raises(ConnectFailed, match=f"^{NO_ANSWER}$"):
+            await request_upgrade(stream, UPGRADE)
+
+
+async def test_h11_upgrade_on_a_closed_stream_raises() -> None:
+    ours, theirs = memory_pair()
+    await theirs.aclose()
+    with pytest.raises(ConnectFailed, match=f"^{NO_ANSWER}$"):
+        await request_upgrade(ours, UPGRADE)
     await ours.aclose()
