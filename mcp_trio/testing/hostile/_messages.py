@@ -19,6 +19,11 @@ def _request(params: bytes) -> bytes:
     return _HEAD + params + b"}"
 
 
+def _letters(number: int) -> bytes:
+    """Return a number in binary, with `a` and `A` as its digits."""
+    return f"{number:b}".translate({48: "a", 49: "A"}).encode()
+
+
 # The name, what the message is, and how it is made. Each makes sense as a line and as a body.
 _ROWS: Final[tuple[tuple[str, str, Callable[[], bytes]], ...]] = (
     ("not-json", "Text that is not JSON.", lambda: b"{hello"),
@@ -89,7 +94,7 @@ _ROWS: Final[tuple[tuple[str, str, Callable[[], bytes]], ...]] = (
     (
         "hash-flood",
         "A request whose params have 5,000 members that differ by case and length only.",
-        lambda: _request(b"{" + b",".join(b'"%s":1' % (b"aA" * n) for n in range(1, 300)) + b"}"),
+        lambda: _request(b"{" + b",".join(b'"%b":1' % _letters(n) for n in range(5_000)) + b"}"),
     ),
 )
 MESSAGES: Final[dict[str, Callable[[], bytes]]] = {name: make for name, _, make in _ROWS}

@@ -221,7 +221,7 @@ async def _wrong_type(request: AttackedRequest) -> None:
 # -- Several responses, redirects, authorization ---------------------------------------------------
 
 
-@_attack("second-response", "Send two responses to one request.", _ONE)
+@_attack("second-response", "Send ten more responses after that to the request.", _ONE)
 async def _second_response(request: AttackedRequest) -> bool:
     await request.respond(request.result())
     forged = b'{"jsonrpc":"2.0","id":%d,"result":{"forged":true}}'
