@@ -105,7 +105,6 @@ class Endpoint:
     ) -> None:
         limits = options.limits
         self.options = options
-        self.token = token
         self.auth = auth
         self._withheld = withheld_headers(auth)
         self.state = EndpointState(limits, token, auth, WebSocketSessions())

@@ -179,6 +179,8 @@ class RecordedTrace:
                 found.append(each)
             else:
                 rest.messages += each.messages
+                rest.has_id |= each.has_id
+                rest.has_stream |= each.has_stream
         rest.messages.sort(key=attrgetter("line"))
         return [rest, *found] if rest.messages else found
 

@@ -188,7 +188,7 @@ def test_application_serves_endpoint_at_mount_point_and_path() -> None:
     app = App()
     router = app._router(None, "token")
     (endpoint,) = router.endpoints
-    assert endpoint.token == "token"
+    assert endpoint.state.token == "token"
     found = [
         router.actions_to_send(router.begin(RequestHead(b"PUT", path, [HOST]), 0))[0]
         for path in (MOUNT_POINT.encode(), b"/mcp", b"/no", b"/")

@@ -79,6 +79,19 @@ def test_requests_without_handshake_are_one_session() -> None:
     assert [each.line for each in session.messages] == [2, 3, 4, 5]
 
 
+def test_session_without_handshake_has_the_ids_and_streams_of_all() -> None:
+    """A recording that begins late: its stream can't be replayed, which is then a note."""
+    lines = [
+        *(posted(ask(1, "tools/list"), 1, 1), answered(result(1, tools=[]), 1, 1, session=True)),
+        *(posted(ask(1, "prompts/list"), 2, 2), answered(result(1, prompts=[]), 2, 2)),
+        posted(None, 3, 2, "GET"),
+    ]
+    (session,) = load_trace(HEADER, enumerate(lines, 2)).sessions
+    assert (session.has_id, session.has_stream) == (True, True)
+    (session,) = load_trace(HEADER, enumerate(lines[2:4], 2)).sessions
+    assert (session.has_id, session.has_stream) == (False, False)
+
+
 def test_sessions_side_by_side_stay_apart() -> None:
     first, second = HANDSHAKE[0].message, HANDSHAKE[1].message
     lines = [
