@@ -336,6 +336,7 @@ def visit_as_another_user(url: str) -> str:
     return done.stdout.decode()
 
 
+@pytest.mark.long  # it starts two programs
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux lists the sockets")
 async def test_other_user_who_sees_the_arguments_gets_no_login_page(
     world: Internet, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
