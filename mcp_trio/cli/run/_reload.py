@@ -27,6 +27,7 @@ from mcp_core.runtime import READ_SIZE, SHUTDOWN_GRACE
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.cli._errors import NO_CONNECTION, CliError
 from mcp_trio.cli._screen import Screen
+from mcp_trio.cli._unblocked_stderr import unblocked_stderr
 from mcp_trio.streams._child import Grace, spawn
 from mcp_trio.streams._stdio import standard_streams, stop_on_signals
 
@@ -70,16 +71,18 @@ def run_reloading(source: ServedSource, words: Sequence[str], http: HttpRunOptio
         child = [sys.executable, "-B", "-P", "-m", f"{__package__}._reload_child", str(report)]
         child += [str(source.root.resolve()), "run"]
         watch = Watch(source, report)
+        # A stopped terminal, or a host that doesn't read the log, doesn't stop the client's calls.
+        stderr = Screen(opened.enter_context(unblocked_stderr()))
         if http is None:
             source.explain_wait(source.path.name)
-            return trio.run(_run, _StdioReloader([*child, *words], watch))
+            return trio.run(_run, _StdioReloader([*child, *words], watch, stderr))
         try:
             sockets = listening_sockets(http.host, http.port)
         except OSError as exc:
             raise CliError(str(exc.strerror), NO_CONNECTION) from exc
         fds = [opened.enter_context(found).fileno() for found in sockets]
         child += ["--listening-fds", ",".join(map(str, fds))]
-        return trio.run(_run, _HttpReloader([*child, *words], watch, fds))
+        return trio.run(_run, _HttpReloader([*child, *words], watch, fds, stderr))
 
 
 async def _run(reloader: _StdioReloader | _HttpReloader) -> int:
@@ -151,11 +154,11 @@ def _time_of(path: Path) -> int:
 class _StdioReloader:
     """One client on stdin and stdout, and one server after the other."""
 
-    def __init__(self, words: Sequence[str], watch: Watch) -> None:
+    def __init__(self, words: Sequence[str], watch: Watch, stderr: Screen) -> None:
         self._words = words
         self._watch = watch
         self._relay = ReloadRelay()
-        self._stderr = Screen(sys.stderr)
+        self._stderr = stderr
         self._child: ChildProcess | None = None
         self._writing_to_client = trio.Lock()
         self._writing_to_server = trio.Lock()
@@ -251,11 +254,13 @@ class _StdioReloader:
 class _HttpReloader:
     """Sockets that listen, and one server after the other that accepts their connections."""
 
-    def __init__(self, words: Sequence[str], watch: Watch, fds: Sequence[int]) -> None:
+    def __init__(
+        self, words: Sequence[str], watch: Watch, fds: Sequence[int], stderr: Screen
+    ) -> None:
         self._words = words
         self._watch = watch
         self._fds = fds
-        self._stderr = Screen(sys.stderr)
+        self._stderr = stderr
 
     async def run(self) -> None:
         """Serve for ever."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -21,6 +22,7 @@ from mcp_trio import connect, connect_stdio
 from mcp_trio.cli.run._reload import Watch
 from mcp_trio.cli.run._reload_child import Report
 from tests.harness.world.command import COMMAND, run
+from tests.harness.world.stuck_files import fill
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -153,6 +155,29 @@ async def test_reload_over_stdio_keeps_the_client_connected(project: Project, ve
     assert not (project.file.parent / "__pycache__").exists()  # could be out of date
     assert lines.count("mcp-trio: helper.py has changed, starting again") == 3
     assert any(line.startswith("SyntaxError") for line in lines)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a pipe that a shell opens by its name")
+async def test_reload_goes_on_while_nothing_reads_its_stderr(
+    project: Project, tmp_path: Path
+) -> None:
+    """Such as a host that doesn't read the log of a server, or a stopped terminal."""
+    pipe = tmp_path / "stderr"
+    os.mkfifo(pipe)
+    fd = os.open(pipe, os.O_RDWR)
+    try:
+        fill(fd, fd)
+        script = f'exec "$@" 2>{shlex.quote(str(pipe))}'
+        words = ["sh", "-c", script, "sh", *COMMAND, "run", "--reload", str(project.file)]
+        async with (
+            connect_stdio(words, inherit_env=True) as client,
+            client.listen(tools=True) as changes,
+        ):
+            project.say("three")
+            assert [change.list async for change in _first(changes)] == ["tools"]
+            assert (await client.call_tool("word")).text == "three"
+    finally:
+        os.close(fd)
 
 
 async def test_reload_of_a_module_watches_its_package(tmp_path: Path) -> None:
