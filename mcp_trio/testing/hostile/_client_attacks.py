@@ -63,7 +63,7 @@ class _Wire:
 
     def __init__(self, url: SplitResult, headers: Mapping[str, str], *, reads: bool) -> None:
         host, port = url.hostname or "", url.port or 80
-        self.authority = f"{host}:{port}".encode()
+        self.authority = (f"[{host}]:{port}" if ":" in host else f"{host}:{port}").encode()
         self.streams: list[trio.SocketStream] = []
         self.sent = 0
         self.received = bytearray()
