@@ -82,21 +82,21 @@ class H11ServerConnection(HttpServerConnection):
         self._empty_lines = 0  # skipped before the next request
         self._searched = 0  # bytes of an incomplete head in which its end wasn't found
         self._switched = False  # the connection has become a WebSocket
-        # The current exchange.
+        # The current exchange. What has no value here is set when it begins, or with its head.
         self._exchange: Exchange | None = None
         self._auth_scope: trio.CancelScope | None = None  # around its authorization check
-        self._expects_continue = False  # the client waits for "100 Continue"
+        self._expects_continue: bool  # the client waits for "100 Continue"
         self._head: ReceivedHead
         self._chunk_parser: h11.Connection | None = None
-        self._body_left = 0  # bytes of the request body still to come, or `CHUNKED`
-        self._body_received = 0  # bytes of it since the deadline was set
-        self._body_deadline = math.inf
-        self._status = 0
-        self._response_size = 0
-        self._started_at = 0.0
-        self._chunked = False  # the response is sent in chunks
-        self._body_omitted = False  # the response has no body
-        self._close_after = False  # the connection closes after this response
+        self._body_left: int  # bytes of the request body still to come, or `CHUNKED`
+        self._body_received: int  # bytes of it since the deadline was set
+        self._body_deadline: float
+        self._status: int
+        self._response_size: int
+        self._started_at: float
+        self._chunked: bool  # the response is sent in chunks
+        self._body_omitted: bool  # the response has no body
+        self._close_after: bool  # the connection closes after this response
 
     def __repr__(self) -> str:
         state = (
@@ -229,8 +229,6 @@ class H11ServerConnection(HttpServerConnection):
         if exchange.auth_check is not None:
             self._auth_scope = self._driver.start_auth_check(exchange)
         self._expects_continue = head.expects_continue
-        if not head.length:
-            return True
         self._body_deadline = now + BODY_SECONDS
         if head.length == CHUNKED:
             self._chunk_parser = chunk_parser(incoming[:end])
@@ -390,8 +388,8 @@ class H11ServerConnection(HttpServerConnection):
             lines, has_length = status_lines(status, tuple(headers))
             framing = b""
             if not (self._body_omitted or has_length):
+                # With HTTP/1.0 the end of the connection ends the body: `keep_alive` is False.
                 self._chunked = request_head.is_http_1_1
-                self._close_after = self._close_after or not request_head.is_http_1_1
                 framing = _CHUNKED if self._chunked else b""
         else:
             # The response is complete, so its length is known. Content-Length differs by response
