@@ -615,7 +615,7 @@ class H2ServerConnection(HttpServerConnection):
                 self._stream_deadlines[stream] = now + WRITE_SECONDS
             return False
         is_last = size == left
-        data = unsent if size == len(unsent) else unsent[offset : offset + size]
+        data = unsent[offset : offset + size]
         self._h2.send_data(stream.id, data, end_stream=is_last and stream.end_after)
         self._watch.data_sent(1)
         self._write_capacity -= size
