@@ -172,7 +172,8 @@ def _first(data: bytes, method: bytes, *, ended: bool = False) -> tuple[Answer, 
 class FakeExchange:
     """One request to a `FakeRouter`.
 
-    `body` is what was received; `gone_at` is the time of a disconnect.
+    `body` is what was received; `gone_at` is the time of a disconnect. `address`, `may_upgrade` and
+    `http_version` are what the connection knows of the client.
     """
 
     conversation = None
@@ -180,6 +181,9 @@ class FakeExchange:
     auth_check = None
     socket = None
     mcp_method = ""
+    address = ""
+    may_upgrade = False
+    http_version = ""
 
     def __init__(self, site: FakeRouter, head: RequestHead, token: Any) -> None:
         self.site = site
@@ -247,6 +251,9 @@ class FakeRouter:
         if head.target == b"/fault":
             raise ZeroDivisionError("a mistake of our own")
         exchange = FakeExchange(self, head, token)
+        exchange.address = address
+        exchange.may_upgrade = may_upgrade
+        exchange.http_version = http_version
         self.exchanges.append(exchange)
         if head.target in (b"/refuse", b"/hang-up"):
             exchange.reading = False

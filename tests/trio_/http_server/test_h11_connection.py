@@ -14,7 +14,8 @@ from mcp_core.http import Body, End, Head
 from mcp_core.http.wire._http1 import head_end
 from mcp_trio import memory_pair
 from mcp_trio.http_server import _h11_connection
-from mcp_trio.http_server._connection import HEAD_SECONDS, AccessLogEntry
+from mcp_trio.http_server._connection import HEAD_SECONDS, MAX_UNWANTED, AccessLogEntry
+from mcp_trio.http_server._h11_connection import H11ServerConnection
 from tests.harness.wire.http1_client import (
     FakeExchange,
     FakeRouter,
@@ -77,6 +78,23 @@ async def test_h11_server_passes_the_request_head() -> None:
             (b"content-length", b"1"),
         ]
     assert [exchange.body for exchange in site.exchanges] == [b"1", b"2"]
+
+
+@pytest.mark.parametrize(("version", "is_1_1"), [(b"1.1", True), (b"1.0", False)])
+async def test_h11_server_passes_the_address_and_the_version(version: bytes, is_1_1: bool) -> None:
+    """The first bytes may have been read before. HTTP/1.0 has no upgrade to a WebSocket."""
+    site = FakeRouter()
+    async with serving(site) as served:
+        ours, theirs = memory_pair()
+        request = post(body=b"hello", version=version)
+        connection = H11ServerConnection(served.driver, ours, None, request[:9], "192.0.2.1")
+        served.nursery.start_soon(connection.serve)
+        wire = HttpWire(theirs)
+        assert (await wire.ask(request[9:])).body == b"hello"
+    (exchange,) = site.exchanges
+    assert (exchange.address, exchange.may_upgrade) == ("192.0.2.1", is_1_1)
+    assert exchange.http_version == version.decode()
+    assert exchange.token is connection
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
@@ -283,6 +301,51 @@ async def test_h11_server_response_without_body_has_none(target: str) -> None:
             assert wire.buffer == b""
 
 
+@pytest.mark.parametrize(
+    ("request_", "actions", "expected"),
+    [
+        (post("/any"), [Head(200, []), End()], b"200 OK\r\ncontent-length: 0\r\n\r\n"),
+        (
+            post("/any"),
+            [Head(200, [(b"content-length", b"9"), (b"x", b"y")]), Body(b"ab"), Body(b"c"), End()],
+            b"200 OK\r\nx: y\r\ncontent-length: 3\r\n\r\nabc",
+        ),
+        (
+            post("/any"),
+            [Head(200, [(b"content-length", b"3")]), Body(b"a")],
+            b"200 OK\r\ncontent-length: 3\r\n\r\na",
+        ),
+        (
+            post("/any"),
+            [Head(200, []), Body(b"a")],
+            b"200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n",
+        ),
+        (post("/any", version=b"1.0"), [Head(200, []), Body(b"a")], b"200 OK\r\n\r\na"),
+        (post("/any"), [Head(204, []), End()], b"204 No Content\r\n\r\n"),
+        (post("/any"), [Head(304, []), Body(b"a"), End()], b"304 Not Modified\r\n\r\n"),
+        (get("/any", method=b"HEAD"), [Head(200, []), Body(b"a")], b"200 OK\r\n\r\n"),
+        (
+            get("/any", method=b"HEAD"),
+            [Head(200, [(b"content-length", b"3")]), Body(b"abc"), End()],
+            b"200 OK\r\ncontent-length: 3\r\n\r\n",
+        ),
+    ],
+)
+async def test_h11_server_framing_of_a_response(
+    request_: bytes, actions: list[Any], expected: bytes
+) -> None:
+    """The length of a complete body is known, so its head need not be right. Others have chunks."""
+    site = FakeRouter()
+    site.on_complete = lambda exchange: exchange.send(*actions)
+    async with serving(site) as served:
+        wire = served.connect()
+        await wire.send(request_)
+        await wire.more()
+    head, _, body = wire.buffer.partition(b"\r\n\r\n")
+    lines = [line for line in head.split(b"\r\n") if not line.startswith((b"date: ", CLOSE))]
+    assert b"\r\n".join([*lines, b"", body]) == b"HTTP/1.1 " + expected
+
+
 async def test_h11_server_passes_any_method() -> None:
     site = FakeRouter()
     async with serving(site) as served:
@@ -376,6 +439,54 @@ async def test_h11_server_rejected_body_is_drained_to_a_limit(framed: bool) -> N
         assert (answer.headers.get(b"connection") == b"close") is not framed
         with pytest.raises(trio.BrokenResourceError):
             await wire.send(b"%x\r\n" % 10**9 + body + body)
+
+
+@pytest.mark.parametrize("framed", [False, True])
+async def test_h11_server_body_that_was_wanted_counts_for_no_limit_of_the_rest(
+    framed: bool,
+) -> None:
+    """The exchange reads 100 kB, then it is answered: only the rest of the body is unwanted."""
+    site = FakeRouter()
+    body = b"x" * 100_000
+    request = post("/later", chunked(body), CHUNKED) if framed else post("/later", body)
+    async with serving(site) as served:
+        wire = served.connect()
+        await wire.send(request[:-1_000])
+        await wait()
+        exchange = site.exchanges[0]
+        exchange.reading = False
+        exchange.send(Head(403, []), Body(b"no"), End())
+        served.driver.pump()
+        answer = await wire.answer()
+        assert (answer.status, answer.headers.get(b"connection")) == (403, None)
+        await wire.send(request[-1_000:])
+        assert (await wire.ask(post(body=b"next"))).body == b"next"
+
+
+@pytest.mark.parametrize(("size", "closes"), [(MAX_UNWANTED, False), (MAX_UNWANTED + 1, True)])
+async def test_h11_server_response_says_whether_the_rest_of_its_request_is_read(
+    size: int, closes: bool
+) -> None:
+    async with serving(FakeRouter()) as served:
+        wire = served.connect()
+        answer = await wire.ask(post("/refuse", b"x" * size)[:-size])
+        assert (answer.headers.get(b"connection") == b"close") is closes
+        if not closes:
+            await wire.send(b"x" * size)
+            assert (await wire.ask(post(body=b"next"))).body == b"next"
+
+
+async def test_h11_server_unwanted_chunks_are_read_up_to_a_limit(autojump_clock: MockClock) -> None:
+    async with serving(FakeRouter()) as served:
+        wire = served.connect()
+        await wire.ask(post("/refuse", b"", CHUNKED))
+        first = b"%x\r\n" % 10**9
+        await wire.send(first + b"x" * (MAX_UNWANTED - len(first) - 1))
+        await wait()
+        assert repr(served.connections[0]) != "<H11ServerConnection, closing>"
+        await wire.send(b"x")
+        assert await ended(wire)
+        assert trio.current_time() == 0
 
 
 async def test_h11_server_rejected_body_is_drained_for_a_second(autojump_clock: MockClock) -> None:
@@ -712,6 +823,24 @@ async def test_h11_server_slow_body_needs_minimum_progress(
         assert trio.current_time() == pytest.approx(100 if arrives else 30)
 
 
+@pytest.mark.parametrize("framed", [False, True])
+@pytest.mark.parametrize(("size", "seconds"), [(30 * KIB - 1, 30), (30 * KIB, 60)])
+async def test_h11_server_progress_of_a_body_counts_once(
+    size: int, seconds: int, framed: bool, autojump_clock: MockClock
+) -> None:
+    """Enough bytes in the first 30 seconds give 30 more. Those of the last request give none."""
+    async with serving(FakeRouter()) as served:
+        wire = served.connect()
+        await wire.ask(post(body=b"x" * 40 * KIB))
+        request = post("/echo", b"%x\r\n" % 10**9, CHUNKED) if framed else post(body=bytes(10**5))
+        start = request.index(b"\r\n\r\n") + 4
+        await wire.send(request[:start])
+        await trio.sleep(29)
+        await wire.send(request[start:].ljust(size, b"x")[:size])
+        assert (await wire.answer()).status == 408
+        assert trio.current_time() == seconds
+
+
 async def test_h11_server_handler_has_no_timeout(autojump_clock: MockClock) -> None:
     site = FakeRouter()
     async with serving(site) as served:
@@ -804,7 +933,7 @@ async def test_h11_server_internal_error_is_logged_and_closes_one_connection(
 
 
 async def test_h11_server_internal_error_within_a_response_truncates_it(
-    caplog: pytest.LogCaptureFixture,
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The status is already sent, so only the missing last chunk can tell the client."""
     site = FakeRouter()
@@ -827,6 +956,7 @@ async def test_h11_server_internal_error_within_a_response_truncates_it(
         await wait()
         assert served.open == 0
     assert len(caplog.records) == 1
+    assert served.access_log == [AccessLogEntry("POST", "/stream", 200, 0, 0)]
 
 
 @pytest.mark.parametrize("fails", ["receive_some", "send_all"])
@@ -892,6 +1022,7 @@ async def test_h11_server_access_log_has_every_exchange(autojump_clock: MockCloc
         await wire.ask(post("/echo?q", b"hello"))
         await wire.send(post("/stream"))
         await trio.sleep(5)
+        site.exchanges[1].mcp_method = "tools/call"
         site.exchanges[1].send(Body(b"one"), Body(b"three"), End())
         served.driver.pump()
         await wire.answer()
@@ -905,7 +1036,7 @@ async def test_h11_server_access_log_has_every_exchange(autojump_clock: MockCloc
         await served.connect().ask(post("/fault-later"))
     assert served.access_log == [
         AccessLogEntry("POST", "/echo?q", 200, 0, 5),
-        AccessLogEntry("POST", "/stream", 200, 5, 8),
+        AccessLogEntry("POST", "/stream", 200, 5, 8, "tools/call"),
         AccessLogEntry("POST", "/refuse", 403, 1, 2),
         AccessLogEntry("POST", "/later", 0, 2, 0),
         AccessLogEntry("POST", "/fault-later", 500, 0, 0),

@@ -11,7 +11,9 @@ import trio.testing
 
 from mcp_core.http import Body, End, Head
 from mcp_core.http.wire._http2_frames import PREFACE
+from mcp_trio import memory_pair
 from mcp_trio.http_server._connection import AccessLogEntry
+from mcp_trio.http_server._h2_connection import H2ServerConnection
 from tests.harness.wire.http1_client import FakeExchange, FakeRouter, LastStream
 from tests.harness.wire.http2_client import CANCEL, H2Wire, answering, asking, given_up, h2_serving
 from tests.harness.wire.http2_frames import (
@@ -86,6 +88,21 @@ async def test_h2_server_passes_the_request_head() -> None:
         (b"cookie", b"a=b; c=d"),
     ]
     assert repr(site.exchanges[0].token).startswith("<H2ServerStream 1, ")
+
+
+async def test_h2_server_passes_the_address_and_the_version() -> None:
+    """The first bytes may have been read before, to find out which protocol the client uses."""
+    site = FakeRouter()
+    async with h2_serving(site) as served:
+        ours, theirs = memory_pair()
+        connection = H2ServerConnection(served.driver, ours, None, HELLO[:9], "192.0.2.1")
+        served.nursery.start_soon(connection.serve)
+        wire = H2Wire(theirs)
+        await wire.send(HELLO[9:])
+        assert (await wire.ask(1, b"body")).body == b"body"
+    (exchange,) = site.exchanges
+    assert (exchange.address, exchange.may_upgrade) == ("192.0.2.1", False)
+    assert exchange.http_version == "2"
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
@@ -379,6 +396,14 @@ def room_given(wire: H2Wire, stream: int) -> int:
     return sum(
         each.number for each in wire.frames if (each.kind, each.stream) == (WINDOW_UPDATE, stream)
     )
+
+
+async def test_h2_server_opens_the_window_of_the_connection_to_a_mebibyte() -> None:
+    async with h2_serving(FakeRouter()) as served:
+        wire = served.connect()
+        await wire.send(HELLO)
+        await wire.settle()
+        assert room_given(wire, 0) == 1024 * KIB - 65_535
 
 
 async def test_h2_server_long_body_gets_window_updates() -> None:
@@ -943,6 +968,26 @@ async def test_h2_server_access_log_has_every_exchange(autojump_clock: MockClock
             AccessLogEntry("POST", "/later", 0, 3.0, 0),
             AccessLogEntry("POST", "/refuse", 403, 0.0, 2),
         ]
+
+
+async def test_h2_server_access_log_names_the_method_of_mcp() -> None:
+    """Both for a complete response and for a request that the client has given up."""
+    site = FakeRouter()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        for id in 1, 3:
+            await wire.send(asking(id, b"", b"/later"))
+            await wire.settle()
+            site.exchanges[-1].mcp_method = "tools/call"
+        site.exchanges[0].send(Head(204, []), End())
+        served.driver.pump()
+        await wire.answer(1)
+        await wire.send(frame(RST_STREAM, 0, 3, number(CANCEL)))
+        await wire.settle()
+    assert [(entry.status, entry.rpc_method) for entry in served.access_log] == [
+        (204, "tools/call"),
+        (0, "tools/call"),
+    ]
 
 
 async def test_h2_server_access_log_callback_may_fail(caplog: pytest.LogCaptureFixture) -> None:
