@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +11,17 @@ import pytest
 import trio
 from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
+from mcp_core import ConnectFailed
 from mcp_core.trace import TraceLine, read_trace
+from mcp_trio.oracle.fuzz import _stdio
+from mcp_trio.oracle.fuzz._session import MESSAGE_LIMIT, PART_INTERVAL
 from mcp_trio.oracle.fuzz._stdio import CommandTarget, StdioSession
 from mcp_trio.oracle.fuzz.play._player import Player, play_case
 from mcp_trio.recording._open import open_recorder
 from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
 
@@ -160,3 +165,156 @@ async def test_processes_are_started_ahead_for_examinations(keep: bool, ahead: i
             await wait_all_tasks_blocked()
             assert target.starts == count + ahead
         nursery.cancel_scope.cancel()
+
+
+# -- A conversation with a process that the test plays ---------------------------------------------
+
+
+@asynccontextmanager
+async def played_process() -> AsyncIterator[tuple[StdioSession, Any, Any]]:
+    """Yield a session, the process that it believes to have, and the process's end of the pipes."""
+    ours, theirs = memory_stream_pair()
+    child = SimpleNamespace(pid=1, stream=ours, returncode=None, stderr_tail=b"")
+    child.describe = lambda: "it has failed with 12345678"
+    async with trio.open_nursery() as nursery:
+        target = CommandTarget(["server", "a b"], nursery, secrets=["12345678"])
+        assert target.name == "server 'a b'"
+        session = StdioSession(child, target, keep=True)  # type: ignore[arg-type]
+        nursery.start_soon(session.run)
+        yield session, child, theirs
+        session._released.set()
+
+
+async def test_process_that_ends_is_recorded_with_its_status(autojump_clock: Any) -> None:
+    """Output that comes while reading is paused isn't lost."""
+    async with played_process() as (session, child, theirs):
+        await theirs.send_all(b"[1]\n")
+        await wait_all_tasks_blocked()
+        session.pause_reading()
+        await theirs.send_all(b"[2]\n")  # taken by the read that is under way
+        await wait_all_tasks_blocked()
+        await theirs.send_all(b"[3]\n")
+        await wait_all_tasks_blocked()
+        assert session.lines is not None
+        assert [each.raw for each in session.lines if each.raw] == ["[1]", "[2]"]
+        session.resume_reading()
+        child.returncode = 3
+        await theirs.aclose()
+        await session._all_read.wait()
+        assert [each.raw for each in session.lines if each.raw] == ["[1]", "[2]", "[3]"]
+        assert (session.lines[-1].kind, session.lines[-1].status) == ("exit", 3)
+        assert (session.ended, session.exit_status) == ("its stdout has ended", 3)
+
+
+@pytest.mark.parametrize(("limit", "end"), [(3, "it sends without end"), (4, "")])
+async def test_output_above_the_limit_is_a_flood(
+    autojump_clock: Any, monkeypatch: pytest.MonkeyPatch, limit: int, end: str
+) -> None:
+    monkeypatch.setattr(_stdio, "MAX_INPUT", limit)
+    async with played_process() as (session, child, theirs):
+        child.returncode = 0
+        await theirs.send_all(b"[1]\n")
+        await wait_all_tasks_blocked()
+        assert session.ended == end
+
+
+@pytest.mark.parametrize(("size", "count"), [(MESSAGE_LIMIT + 1, 0), (3, 1)])
+async def test_message_that_is_too_large_excuses_the_open_requests(
+    autojump_clock: Any, size: int, count: int
+) -> None:
+    """It may have been the response to one of them."""
+    async with played_process() as (session, _, theirs):
+        await session.send({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+        await theirs.send_all(b"[" + b" " * (size - 2) + b"]\n")
+        await wait_all_tasks_blocked()
+        assert len(session.open) == count
+
+
+async def test_line_is_written_whole_in_parts_or_byte_by_byte(autojump_clock: Any) -> None:
+    """Each is one line of the trace. There's a pause between two parts, and after each byte."""
+    async with played_process() as (session, _, theirs):
+        message: dict[str, Any] = {"id": 1}
+        await session.send_text("\ud800", message)
+        assert await theirs.receive_some() == b"\xed\xa0\x80\n"
+        await session.send_data(b"\xff")
+        assert await theirs.receive_some() == b"\xff\n"
+        begun = trio.current_time()
+        await session.send_parts(b"abc", message, "body", 1)
+        assert trio.current_time() - begun == pytest.approx(PART_INTERVAL)
+        assert await theirs.receive_some() == b"abc\n"
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(session.send_parts, b"abc", message, "body", 1)
+            await wait_all_tasks_blocked()
+            assert await theirs.receive_some() == b"a"
+        assert await theirs.receive_some() == b"bc\n"
+        begun = trio.current_time()
+        await session.send_slowly(b"abc", 2)
+        assert trio.current_time() - begun == pytest.approx(8)
+        assert session.lines is not None
+        sent = [each.raw or each.data for each in session.lines if each.sender == "client"]
+        assert sent == ["\ud800", b"\xff", "abc", "abc", "abc"]
+
+
+async def test_process_that_reads_nothing_for_ten_seconds_ends_the_conversation(
+    autojump_clock: Any,
+) -> None:
+    """Nothing is written any more after that."""
+    async with played_process() as (session, child, _):
+        await wait_all_tasks_blocked()
+
+        class Full(SimpleNamespace):
+            async def send_all(self, data: bytes) -> None:
+                await trio.sleep_forever()
+
+        child.stream, begun = Full(), trio.current_time()
+        await session.send_data(b"a")
+        assert trio.current_time() - begun == pytest.approx(10)
+        assert session.ended == "it does not read its stdin"
+        await session.send_data(b"b")
+        assert trio.current_time() - begun == pytest.approx(10)
+
+
+async def test_process_that_closes_its_stdin_ends_the_conversation(autojump_clock: Any) -> None:
+    """Its exit is waited for, so that the fault has its status."""
+    async with played_process() as (session, child, theirs):
+        await theirs.receive_stream.aclose()
+
+        async def exit_soon() -> None:
+            await trio.sleep(0.1)
+            child.returncode = -6
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(exit_soon)
+            await session.send_data(b"a")
+        assert (session.ended, session.exit_status) == ("it has closed its stdin", -6)
+
+
+@pytest.mark.parametrize(
+    ("stderr", "trouble"),
+    [
+        (b"", ""),
+        (b"a\nTraceback (most recent call last):\n", "Traceback (most recent call last)"),
+        (b"thread 'main' panicked at", "panicked"),
+        (b"(node:1) Unhandled rejection\nb", "Unhandled rejection"),
+        (b"it works", ""),
+    ],
+)
+async def test_stderr_shows_an_unhandled_error(
+    autojump_clock: Any, stderr: bytes, trouble: str
+) -> None:
+    """Descriptions have no secrets."""
+    async with played_process() as (session, child, _):
+        child.stderr_tail = stderr
+        assert (session.stderr(), session.trouble()) == (stderr, trouble)
+        described = session.describe()
+        assert described.startswith("it has failed with ")
+        assert "12345678" not in described
+
+
+@pytest.mark.process
+async def test_program_that_is_missing_cannot_be_opened() -> None:
+    async with trio.open_nursery() as nursery:
+        target = CommandTarget(["/missing/program"], nursery)
+        for _ in range(2):
+            with pytest.raises(ConnectFailed):
+                await target.open()
