@@ -227,8 +227,8 @@ def test_member_that_imitates_another_line_is_shown_as_a_member() -> None:
     ("change", "excess"),
     [
         ({}, None),
-        ({"args": ("-v",) * 190}, None),
-        ({"args": ("-v",) * 200}, "more than 200 lines"),
+        ({"args": ("-v",) * 195}, None),  # with the five other lines
+        ({"args": ("-v",) * 196}, "more than 200 lines"),
         ({"args": ("x" * 4094,)}, None),
         ({"args": ("x" * 4095,)}, "its argument of 4097 characters"),
         ({"other": {"x" * 4096: 1}}, "its other member of 4101 characters"),
