@@ -18,7 +18,7 @@ from mcp_core import ConnectionLost
 from mcp_core.registry import Context, Server
 from mcp_core.runtime import AbstractClient, CallbackJob
 from mcp_core.runtime import _callback_queue as module
-from mcp_core.runtime._callback_queue import CallbackQueue
+from mcp_core.runtime._callback_queue import CallbackQueue, NotificationCallbacks
 from tests.harness.world.loop import run as run_asyncio
 
 if TYPE_CHECKING:
@@ -278,3 +278,126 @@ def test_queue_task_cancelled_before_it_began_closes_coroutine() -> None:
     bench.queue.call(1)
     bench.jobs[0].dropped()
     assert (bench.events, bench.queue.busy) == (["idle"], False)
+
+
+def test_queue_abandoned_while_a_callback_runs_drops_what_waits_and_can_be_used_again() -> None:
+    seen: list[int] = []
+
+    async def callback(value: int) -> None:
+        seen.append(value)
+
+    bench = Bench(callback)
+    bench.queue.call(1)
+    bench.queue.call(2)
+    bench.queue.abandon()
+    assert (repr(bench.queue), bench.queue.busy) == ("<CallbackQueue, 0 messages wait>", False)
+    bench.queue.abandon()
+    bench.queue.call(3)
+    bench.work()
+    assert (seen, bench.events) == ([3], ["idle"])
+
+
+def test_queue_that_overflows_after_an_idle_time_says_so_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_MAX_WAITING", 1)
+
+    async def callback(value: int) -> None:
+        pass
+
+    bench = Bench(callback)
+    for _ in range(2):
+        for value in range(4):
+            bench.queue.call(value)
+        bench.work()
+    assert bench.events == ["overflow", "idle"] * 2
+
+
+def test_queue_whose_task_is_cancelled_drops_what_waits() -> None:
+    seen: list[int] = []
+
+    async def callback(value: int) -> None:
+        seen.append(value)
+
+    bench = Bench(callback)
+    bench.queue.call(1)
+    bench.queue.call(2)
+    bench.jobs.pop().dropped()
+    bench.queue.call(3)
+    bench.work()
+    assert (seen, bench.events) == ([3], ["idle", "idle"])
+
+
+# -- The callbacks of a client ---------------------------------------------------------------------
+
+
+class Notified:
+    """The callbacks of a client, whose jobs and log entries the test sees."""
+
+    def __init__(self, **options: Any) -> None:
+        self.jobs: list[CallbackJob] = []
+        self.errors: list[tuple[str, str]] = []
+        self.callbacks = NotificationCallbacks(
+            options,  # type: ignore[arg-type]
+            self.jobs.append,
+            lambda problem, error: self.errors.append((problem, repr(error))),
+        )
+
+
+LOG = "notifications/message"
+OWN = "notifications/acme/own"
+
+
+def test_notification_calls_the_callback_of_its_method_only() -> None:
+    seen: list[Any] = []
+    notified = Notified(
+        on_log=lambda params: seen.append(("log", params)),
+        on_notification={OWN: lambda params: seen.append(("own", params))},
+    )
+    for params, method in enumerate((LOG, OWN, "notifications/acme/other", LOG)):
+        notified.callbacks.call(method, params)
+    assert seen == [("log", 0), ("own", 1), ("log", 3)]
+    assert repr(notified.callbacks) == "<NotificationCallbacks, 2 in use>"
+    Notified().callbacks.call(OWN, None)  # without callbacks
+
+
+@pytest.mark.parametrize(
+    ("method", "option"), [(LOG, "on_log"), (OWN, f"on_notification for {OWN}")]
+)
+def test_callback_that_raises_is_logged_with_its_option(method: str, option: str) -> None:
+    """Both at once and, if it is async, later."""
+
+    def at_once(params: Any) -> Any:
+        raise LookupError(params)
+
+    async def later(params: Any) -> None:
+        raise LookupError(params)
+
+    for callback in (at_once, later):
+        notified = Notified(on_log=callback, on_notification={OWN: callback})
+        notified.callbacks.call(method, 7)
+        for job in notified.jobs:
+            with pytest.raises(StopIteration):
+                job.run().send(None)
+        assert notified.errors == [(f"{option} failed", "LookupError(7)")]
+
+
+def test_callback_that_is_too_slow_is_logged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each notification's callback has a queue of its own: only the full one drops messages."""
+    monkeypatch.setattr(module, "_MAX_WAITING", 1)
+
+    async def callback(params: Any) -> None:
+        pass
+
+    notified = Notified(on_log=callback, on_notification={OWN: callback})
+    notified.callbacks.call(OWN, 0)
+    for value in range(5):
+        notified.callbacks.call(LOG, value)
+    assert notified.errors == [
+        (
+            "on_log is too slow",
+            "BufferError('the oldest of 1,000 messages that waited for it were dropped')",
+        )
+    ]
+    for job in notified.jobs:
+        job.dropped()
