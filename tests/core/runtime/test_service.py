@@ -3,16 +3,43 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, TypeVar
+from hashlib import sha256
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 import pydantic
 import pytest
 
-from mcp_core import NEED_DATA, Connection, McpError, RequestCancelled, Role, ToolError
-from mcp_core.registry import Context, ResourceNotFound, Server, UrlElicitationRequired
-from mcp_core.runtime import RequestJob, Runtime, Service
-from mcp_core.types import CallToolResult, InputRequiredResult, ListRootsRequest, ListRootsResult
+from mcp_core import (
+    DIALECTS,
+    NEED_DATA,
+    Connection,
+    ConnectionLost,
+    McpError,
+    RequestCancelled,
+    RequestReceived,
+    Role,
+    ToolError,
+)
+from mcp_core.registry import (
+    Context,
+    ResourceNotFound,
+    RootsContext,
+    Server,
+    Tasks,
+    UrlElicitationRequired,
+)
+from mcp_core.runtime import RequestJob, Runtime, ServedServer, Service, Sources
+from mcp_core.runtime._service import ignored_cancellation
+from mcp_core.tasks._record import quota_key
+from mcp_core.types import (
+    CallToolParams,
+    CallToolResult,
+    InputRequiredResult,
+    ListRootsRequest,
+    ListRootsResult,
+)
 from tests.harness.jsonrpc import (
     INITIALIZED,
     D,
@@ -25,8 +52,6 @@ from tests.harness.messages.scripted_client import ScriptedClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from mcp_core import RequestReceived
 
 T = TypeVar("T")
 
@@ -675,3 +700,323 @@ def test_elicitations_over_limit_forget_oldest() -> None:
     assert stage.sent_messages() == []
     server.elicitation_complete("v1")
     assert len(stage.sent_messages()) == 1
+
+
+# -- Who calls -------------------------------------------------------------------------------------
+
+
+class Grant(NamedTuple):
+    """The authorization of a request."""
+
+    client_id: str | None
+    principal: str = "ada"
+    scopes: frozenset[str] = frozenset()
+    claims: Any = None
+    valid_until: float | None = None
+
+
+class KnownHttpClient(NamedTuple):
+    """A client as an HTTP server knows it. It may call `plain` only."""
+
+    client: str
+
+    def authorize_calls(self, request: RequestReceived, tools: Any) -> Any:
+        return None if set(tools) == {"plain"} else SimpleNamespace(message="no scope")
+
+    def may_call(self, request: RequestReceived, tool: str) -> bool:
+        return tool == "plain"
+
+
+class Drawing(Quiet):
+    """A runtime that draws another owner each time, and keeps its warnings."""
+
+    def __init__(self, *, single_peer: bool = False, one_request: bool = False) -> None:
+        super().__init__()
+        self.single_peer = single_peer
+        self.one_request = one_request
+        self.warnings: list[str] = []
+        self.hooks: list[tuple[str, BaseException]] = []
+        self.drawn = 0
+
+    def entropy(self, size: int, /) -> bytes:
+        self.drawn += 1
+        return bytes([self.drawn] * size)
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+
+    def report_hook(self, name: str, exc: BaseException) -> None:
+        self.hooks.append((name, exc))
+
+
+def request_of(version: str, grant: Grant | None = None) -> RequestReceived:
+    dialect = DIALECTS[version]
+    params = CallToolParams(name="plain")
+    peer: Any = SimpleNamespace(dialect=dialect)
+    return RequestReceived(
+        1, dialect.receives[Role.SERVER]["tools/call"], params, peer, b"{}", grant=grant
+    )
+
+
+def service_with(runtime: Runtime, server: Server | None = None, **more: Any) -> Service:
+    server = server or build()
+    return Service(server, Connection(Role.SERVER, server.config()), runtime, **more)
+
+
+def test_tasks_of_a_user_belong_to_the_user_and_the_client() -> None:
+    """On every transport: another client of the same user must not see them."""
+    service = service_with(Drawing(), principal="ada")
+    owners = [service.task_owner(request_of(D, Grant(client))) for client in ("x", "x", "y", None)]
+    assert owners[0] == sha256(b"ada\0x").hexdigest() == owners[1]
+    assert len(set(owners)) == 3
+    other = service_with(Drawing(), principal="bob")
+    assert other.task_owner(request_of(D, Grant("x"))) not in owners
+
+
+@pytest.mark.parametrize(
+    ("runtime", "version", "owner"),
+    [
+        (Drawing(single_peer=True), D, ""),
+        (Drawing(one_request=True), D, ""),
+        (Drawing(), E, ""),
+        (Drawing(), D, "01" * 16),
+    ],
+)
+def test_tasks_without_a_user_belong_to_the_session_if_there_is_one(
+    runtime: Drawing, version: str, owner: str
+) -> None:
+    """A session's owner is drawn once; `Tasks.owner` may choose another one."""
+    service = service_with(runtime)
+    for _ in range(2):
+        assert service.task_owner(request_of(version)) == owner
+    assert runtime.drawn == bool(owner)
+    server = Server("s", tasks=Tasks(owner=lambda request, usual: f"mine {usual}"))
+    assert service_with(runtime, server).task_owner(request_of(version)).startswith("mine ")
+
+
+def test_client_counts_by_its_principal_or_by_what_http_knows() -> None:
+    def keys(**more: Any) -> tuple[str, str]:
+        service = service_with(Drawing(single_peer=more.pop("single_peer", False)), **more)
+        return service.rate_key, service.task_quota_key
+
+    web = KnownHttpClient("address 192.0.2.1")
+    assert keys() == ("", quota_key("", ""))
+    assert keys(principal="ada") == ("principal ada", quota_key("ada", ""))
+    assert keys(conversation=web) == (web.client, quota_key("", web.client))
+    assert keys(conversation=web, principal="ada") == (web.client, quota_key("ada", ""))
+    assert keys(single_peer=True) == ("", "")
+    assert keys(single_peer=True, principal="ada") == ("principal ada", quota_key("ada", None))
+
+
+def test_calls_are_authorized_by_http_only() -> None:
+    request = request_of(E)
+    bare, web = service_with(Drawing()), service_with(Drawing(), conversation=KnownHttpClient("x"))
+    for name, is_allowed in ("plain", True), ("who", False):
+        assert bare.authorize_calls(request, [name]) is None
+        assert bare.may_call(request, name)
+        assert (web.authorize_calls(request, [name]) is None) is is_allowed
+        assert web.may_call(request, name) is is_allowed
+
+
+def test_service_of_a_served_server_has_its_parts() -> None:
+    """The runtime gets the sources of the served server, or keeps its own."""
+    server = build()
+    sources, own = Sources(bytes, float), Sources(bytes, float)
+    web, tasks = KnownHttpClient("x"), SimpleNamespace()
+    conn = Connection(Role.SERVER, server.config())
+    served = ServedServer(server, "the value", tasks, sources)
+    runtime = Drawing()
+    runtime.sources = own
+    service = served.service(conn, runtime, principal="ada", conversation=web)
+    assert (service.server, service.conn, service.runtime) == (server, conn, runtime)
+    assert (service.lifespan, service.principal, service.tasks) == ("the value", "ada", tasks)
+    assert service.rate_key == "x"
+    assert runtime.sources is sources
+    plain = Drawing()
+    plain.sources = own
+    service = ServedServer(server).service(conn, plain)
+    assert (service.lifespan, service.principal, service.tasks) == (None, "", None)
+    assert plain.sources is own
+
+
+# -- The end of a conversation ---------------------------------------------------------------------
+
+
+def test_service_that_is_closed_ends_what_belongs_to_its_session_once() -> None:
+    """The tasks of the session are removed, and its notifier sends nothing more."""
+    removed: list[str] = []
+    closed: list[str] = []
+    tasks: Any = SimpleNamespace(remove_owner=removed.append)
+    notifier: Any = SimpleNamespace(close=lambda: closed.append("closed"))
+    service = service_with(Drawing(), tasks=tasks)
+    owner = service.task_owner(request_of(D))
+    service.task_notifier = notifier
+    assert not service.closed
+    for _ in range(2):
+        service.close()
+        assert service.closed
+    assert (removed, closed) == ([owner], ["closed"])
+    service = service_with(Drawing(), tasks=tasks)
+    service.close()  # without tasks of its session
+    assert removed == [owner]
+
+
+IGNORED = "ignored the cancellation for 5 s: a handler must not shield or swallow it for so long"
+
+
+def test_handlers_that_outlive_the_conversation_are_named_once() -> None:
+    harness = Conversation()
+    harness.service.runtime = runtime = Drawing()
+    harness.service.warn_of_running()
+    assert runtime.warnings == []
+    for id, name in enumerate(("later", "later", "blocking"), 1):
+        harness.call(name, id)
+    harness.service.warn_of_running()
+    names = "tool 'later', tool 'blocking'"
+    assert runtime.warnings == [f"the conversation has ended, and {names} {IGNORED}"]
+
+
+@pytest.mark.parametrize(("count", "end"), [(20, "n18, n19"), (21, "n19, 1 more"), (99, "79 more")])
+def test_log_of_many_handlers_names_twenty(count: int, end: str) -> None:
+    text = ignored_cancellation(f"n{number}" for number in range(count))
+    names, _, rest = text.partition(" ignored")
+    assert names.startswith("n0, n1, ")
+    assert names.endswith(end)
+    assert f" ignored{rest}" == f" {IGNORED}"
+
+
+def rooted() -> tuple[Server, Conversation, Drawing]:
+    """Return a server without hooks, a client with roots, and the runtime of its service."""
+    server = Server("s")
+    harness = Conversation(server)
+    harness.service.runtime = runtime = Drawing()
+    harness.feed(line(initialize(D)) + line(INITIALIZED))
+    return server, harness, runtime
+
+
+def change_roots(harness: Conversation) -> Any:
+    """Return the job for a notification of changed roots, if there is one."""
+    harness.conn.receive_data(line(notification("notifications/roots/list_changed")), 0.0)
+    event: Any = harness.conn.next_event()
+    return harness.service.handle_event(event)
+
+
+def test_roots_that_change_while_the_hooks_run_call_them_once_more() -> None:
+    """In the same job: hooks of one client don't run side by side."""
+    server, harness, _ = rooted()
+    seen: list[str] = []
+
+    @server.on_roots_changed
+    def first(context: RootsContext) -> None:
+        seen.append("first")
+        if len(seen) == 1:
+            assert change_roots(harness) is None
+            assert change_roots(harness) is None
+
+    @server.on_roots_changed
+    async def second(context: RootsContext) -> None:
+        seen.append("second")
+
+    job = change_roots(harness)
+    assert repr(job) == f"<RootsJob of {harness.service!r}>"
+    run(job.run())
+    assert seen == ["first", "second"] * 2
+    assert harness.service.idle
+    assert change_roots(harness) is not job
+    job.dropped()  # it has ended: this is about the new job
+    assert not harness.service.idle
+
+
+def test_roots_hook_that_raises_is_logged_and_ends_alone() -> None:
+    """But a client that is gone isn't the hook's fault."""
+    server, harness, runtime = rooted()
+    errors = [ZeroDivisionError(), ConnectionLost("gone"), ExceptionGroup("", [OSError("x")])]
+    for error in errors:
+
+        def fail(context: RootsContext, error: Exception = error) -> None:
+            raise error
+
+        server.on_roots_changed(functools.partial(fail))
+    run(change_roots(harness).run())
+    assert runtime.hooks == [
+        ("a hook on changed roots", errors[0]),
+        ("a hook on changed roots", errors[2]),
+    ]
+
+
+def test_client_without_roots_or_hooks_starts_no_job() -> None:
+    server, harness, _ = rooted()
+    assert change_roots(harness) is None
+    server.on_roots_changed(lambda context: None)
+    assert change_roots(harness) is not None
+    other = Conversation(server)
+    other.feed(line(initialize(D, capabilities={})) + line(INITIALIZED))
+    assert change_roots(other) is None
+    unknown = Conversation(server)  # it has sent no handshake
+    assert change_roots(unknown) is None
+
+
+@pytest.mark.parametrize("ends", ["stop", "closed"])
+def test_roots_job_is_cancelled_with_its_client(ends: str) -> None:
+    """A hook that goes on in spite of that is named in the log."""
+    server, harness, runtime = rooted()
+    server.on_roots_changed(lambda context: None)
+    job = change_roots(harness)
+    stopped: list[str] = []
+    job.stop = lambda: stopped.append("stopped")
+    if ends == "stop":
+        harness.service.stop()
+    else:
+        harness.conn.close()
+        harness.feed(b"")
+    assert stopped == ["stopped"]
+    harness.service.warn_of_running()
+    hook = "a hook on changed roots"
+    assert runtime.warnings == [f"the conversation has ended, and {hook} {IGNORED}"]
+    job.dropped()
+    assert harness.service.idle
+
+
+# -- Functions that block --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("seconds", "is_reported"), [(0.05, False), (0.0625, True)])
+def test_plain_function_that_blocks_for_long_is_reported_once(
+    seconds: float, is_reported: bool
+) -> None:
+    """Exactly 50 ms are not too long."""
+    server = Server("s")
+    now = [0.0]
+
+    @server.tool
+    def nap() -> str:
+        """Block."""
+        now[0] += seconds
+        return "awake"
+
+    harness = Conversation(server)
+    harness.service.runtime = runtime = Drawing()
+    runtime.monotonic = lambda: now[0]  # type: ignore[method-assign]
+    for id in (1, 2):
+        harness.call("nap", id)
+        assert harness.text() == ("awake", False)
+    text = (
+        "function 'nap' blocked all clients for 0.06 s; declare it with thread=True, or as an "
+        "`async def` that awaits what takes long"
+    )
+    assert runtime.warnings == ([text] if is_reported else [])
+
+
+def test_resource_whose_lookup_fails_is_hidden_and_logged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its URI is cut: a client chooses it."""
+
+    def fail(*_: object) -> bool:
+        raise ZeroDivisionError
+
+    harness = Conversation()
+    harness.service.runtime = runtime = Drawing()
+    monkeypatch.setattr(harness.server, "hides_uri", fail)
+    assert harness.service._hides("x" * 201, request_of(E)) is True
+    ((name, error),) = runtime.hooks
+    assert name == f"looking up the resource {'x' * 200!r}"
+    assert isinstance(error, ZeroDivisionError)
