@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mcp_core.host import QualifiedName, ToolNames, compare_pins, define
-from mcp_core.runtime.host import DefinitionsQuestion
+from mcp_core.host import QualifiedName, ServerLaunch, ToolNames, compare_pins, define
+from mcp_core.runtime.host import DefinitionsQuestion, ServerQuestion
 from mcp_core.types import Prompt, Tool
 
 OLD = define(Tool(name="read", description="Reads.", input_schema={}))
@@ -72,3 +72,37 @@ def test_comparison_offers_all_definitions_of_now() -> None:
         FIND.digest,
         PROMPT.digest,
     }
+
+
+def test_question_of_many_definitions_is_made_in_steps_of_twenty() -> None:
+    """Other tasks run between the steps. Only the last question has all warnings."""
+    for count, steps in ((0, 1), (20, 2), (21, 3), (41, 4)):
+        new = [define(Tool(name=f"t\u200b{n}", input_schema={})) for n in range(count)]
+        comparison = compare_pins((), new)
+        *some, last = DefinitionsQuestion.in_steps("demo", comparison, [])
+        assert len(some) + 1 == steps
+        assert len(last.warnings) == count
+        assert last == DefinitionsQuestion.about("demo", comparison, [])
+        assert all(each.comparison == comparison for each in some)
+
+
+def test_question_about_a_server_says_which_ones_it_replaces() -> None:
+    """After the launch itself, a line for each file, which is safe for a terminal."""
+    launch = ServerLaunch(transport="stdio", command="/bin/x", directory="/d")
+    question = ServerQuestion(
+        server="x",
+        file="/p/.mcp.json",
+        launch=launch,
+        state="new",
+        replaces=("/home/a.json (user)", "/b\x07.json"),
+    )
+    assert list(question.lines()) == [
+        ("command", "/bin/x", ""),
+        ("directory", "/d", ""),
+        (
+            "in place of",
+            "/home/a.json (user)",
+            "the server of the same name there is not used",
+        ),
+        ("in place of", "/b\\u0007.json", "the server of the same name there is not used"),
+    ]

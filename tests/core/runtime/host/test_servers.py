@@ -9,11 +9,26 @@ import trio
 import trio.testing
 
 from mcp_core import ConnectFailed
-from mcp_core.host import ApprovalRequired, ConfigInput, ConfigPlace, ToolRule, UnknownName
+from mcp_core._limits import CLIENT_LIMITS
+from mcp_core.host import (
+    ApprovalRequired,
+    CallDenied,
+    ConfigInput,
+    ConfigPlace,
+    ToolRule,
+    UnknownName,
+)
+from mcp_core.protocol.revisions._dialects import ALL
 from mcp_core.registry import Context, Server
 from mcp_core.runtime.host import AbstractHost, HostLimits
 from mcp_core.runtime.host._servers import HostedServers, by_name, name_some
-from mcp_core.types import ElicitationCapability, ElicitResult, LoggingMessageParams
+from mcp_core.types import (
+    ElicitationCapability,
+    ElicitResult,
+    Implementation,
+    LoggingMessageParams,
+    SamplingCapability,
+)
 from tests.core.runtime.host.world import FakeRuntime, FakeSource, opened
 
 if TYPE_CHECKING:
@@ -390,3 +405,98 @@ async def test_options_of_a_client_follow_those_of_the_host(
         assert found["max_listing"] == 1_000
         assert callable(found["on_sample"])
         assert "on_elicit" not in found
+
+
+async def test_options_of_a_client_without_options_of_the_host_are_the_defaults(
+    nursery: trio.Nursery,
+) -> None:
+    """15 s for the probe, but half of the time at most, and the rest for the handshake."""
+    servers = HostedServers({}, HostLimits(), FakeRuntime(nursery))
+    assert servers.client_options(FakeSource("a")) == {
+        "versions": ALL,
+        "probe_timeout": 15.0,
+        "initialize_timeout": 45.0,
+        "keep_alive": None,
+        "log_level": None,
+        "elicitation": None,
+        "sampling": None,
+        "info": None,
+        "max_listing": 8 * 1024 * 1024,
+    }
+    found = servers.client_options(FakeSource("a", connect_timeout=20.0))
+    assert (found["probe_timeout"], found["initialize_timeout"]) == (10.0, 10.0)
+
+
+async def test_options_of_the_host_are_passed_to_each_client(nursery: trio.Nursery) -> None:
+    """A client has its own limit of a list, and the host's can only be lower."""
+    options: Any = {
+        "versions": ["2025-11-25"],
+        "keep_alive": 3.0,
+        "log_level": "error",
+        "elicitation": ElicitationCapability(url={}),
+        "sampling": SamplingCapability(),
+        "info": Implementation(name="host", version="1"),
+    }
+    limits = HostLimits(listing=CLIENT_LIMITS.listing + 1)
+    servers = HostedServers(options, limits, FakeRuntime(nursery))
+    found: Any = servers.client_options(FakeSource("a"))
+    assert {name: found[name] for name in options} == options
+    assert found["max_listing"] == CLIENT_LIMITS.listing
+
+
+async def test_server_of_the_program_is_tried_again_unless_the_host_says_otherwise(
+    nursery: trio.Nursery,
+) -> None:
+    runtime = FakeRuntime(nursery)
+    assert HostedServers({}, HostLimits(), runtime).restarts is True
+    assert HostedServers({"restart": False}, HostLimits(), runtime).restarts is False
+
+
+async def test_unknown_name_is_compared_by_its_beginning_and_shown_safely(
+    nursery: trio.Nursery,
+) -> None:
+    """A long name must not take long to compare, nor fill a terminal."""
+    servers = HostedServers({}, HostLimits(), FakeRuntime(nursery))
+    assert str(servers.unknown("server", "abcd", ["abcx\x07"])) == (
+        "there is no server abcd; did you mean abcx\\u0007?"
+    )
+    long = "a" * 201
+    assert str(servers.unknown("tool", long, ["a" * 200])) == (
+        f"there is no tool {'a' * 200}… (201 characters); did you mean {'a' * 200}?"
+    )
+    # Merged names begin alike, so that more of one has to be the same than of a server's name.
+    assert str(servers.unknown("server", "abcde", ["abcxy"])).endswith("did you mean abcxy?")
+    assert str(servers.unknown("tool", "abcde", ["abcxy"])) == "there is no tool abcde"
+
+
+async def test_tool_that_its_configuration_denies_is_found_by_its_merged_name(
+    autojump_clock: MockClock,
+) -> None:
+    """It is in no list, and yet a call says why it may not be used."""
+
+    class Denying(FakeSource):
+        def find_tool_denial(self, tool: str) -> str | None:
+            return "deniedTools has it" if tool == "greet" else None
+
+    sources = [
+        FakeSource("a", greeter(), needs_pins=False),
+        Denying("b", greeter(), needs_pins=False),
+    ]
+    async with opened(sources, approve="all") as (host, _):
+        assert [each.name for each in host.tools()] == ["mcp__a__greet"]
+        assert (await host.call("mcp__a__greet")).text == "hello from a"
+        with pytest.raises(CallDenied, match="deniedTools has it"):
+            await host.call("mcp__b__greet")
+        with pytest.raises(UnknownName):
+            await host.call("mcp__b__gone")
+
+
+async def test_wait_without_time_left_looks_once(autojump_clock: MockClock) -> None:
+    source = FakeSource("a", gate=trio.Event(), needs_pins=False)
+    async with opened([source], wait=0) as (host, _):
+        start = trio.current_time()
+        assert not await host.wait_settled(0)
+        source.gate.set()
+        assert await host.wait_settled(None)
+        assert await host.wait_settled(0)
+        assert trio.current_time() == start
