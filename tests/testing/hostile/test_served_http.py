@@ -338,6 +338,21 @@ async def test_server_counts_connections_at_a_time() -> None:
             await each.aclose()
 
 
+async def test_servers_side_by_side_have_ports_of_their_own() -> None:
+    async def play(request: AttackedRequest) -> bool:
+        await request.send(b"attack")
+        return False
+
+    async with hosting(play, "*", "http") as one, hosting(play, "*", "http") as other:
+        assert one.url != other.url
+        for server in (one, other):
+            assert str(server) == server.url
+            assert (server.connections, server.most_connections, server.open_connections) == (
+                0,
+            ) * 3
+            assert (server.attacks, server.bytes_sent) == (0, 0)
+
+
 @pytest.mark.parametrize("error", [
     OSError(), trio.BrokenResourceError(), trio.ClosedResourceError(),
 ])  # fmt: skip

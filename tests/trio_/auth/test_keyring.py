@@ -346,3 +346,19 @@ async def test_keychain_that_cannot_be_written_to_is_logged(
     text = "cannot be kept in KeyringStorage('mcp-trio'): the keychain failed (the disk is full)"
     assert text in caplog.text
     assert "CANARY" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("size", "secrets"), [(900, 1), (901, 3), (1_800, 3), (1_801, 4), (65_536, 74)]
+)
+def test_keyring_storage_value_has_as_few_secrets_as_it_needs(
+    small: MemoryKeychain, size: int, secrets: int
+) -> None:
+    """Base64 makes four characters of three bytes. One more secret names the parts."""
+    storage = KeyringStorage()
+    value = (LONG * 7)[:size]
+    storage.save("k", value)
+    assert len(small.secrets) == secrets
+    assert storage.load("k") == value
+    storage.save("k", None)
+    assert small.secrets == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,3 +123,45 @@ async def test_other_systems_have_no_table(tmp_path: Path, monkeypatch: pytest.M
         assert is_same_user(server)
     close(listener, server)
     assert not is_same_user(server)
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("1: A:1 B:2 0A 0:0 00:0 0 7 0 8", [("A:1", "B:2", "0A", 7, 8)]),
+        ("1: A:1 B:2 0A 0:0 00:0 0 7 0 8 1 2 3", [("A:1", "B:2", "0A", 7, 8)]),
+        ("1: A:1 B:2 0A 0:0 00:0 0 7 0", []),
+        ("1: A:1 B:2 0A 0:0 00:0 0 x 0 8", []),
+        ("1: A:1 B:2 0A 0:0 00:0 0 7 0 x", []),
+    ],
+)
+def test_line_of_table_needs_user_and_inode(
+    line: str,
+    found: list[tuple[str, str, str, int, int]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A later Linux may add fields at the end, and a heading isn't an entry."""
+    table(tmp_path, monkeypatch, line)
+    assert _peer_user._entries(socket.AF_INET) == found
+
+
+def test_table_that_is_no_text_or_of_another_family_has_no_entries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table(tmp_path, monkeypatch)
+    (tmp_path / "tcp").write_bytes(b"1: A:1 B:2 0A 0:0 00:0 0 7 0 8\n\xff\n")
+    assert _peer_user._entries(socket.AF_INET) == []
+    assert _peer_user._entries(socket.AF_UNIX) == []
+    assert _peer_user._entries(12345) == []
+
+
+def test_address_is_written_as_words_of_the_machine() -> None:
+    words = (0x0100007F, 0x01000000) if sys.byteorder == "little" else (0x7F000001, 1)
+    assert _peer_user._address_text(socket.AF_INET, ("127.0.0.1", 80)) == f"{words[0]:08X}:0050"
+    address = _peer_user._address_text(socket.AF_INET6, ("::1", 65_535))
+    assert address == f"{'0' * 24}{words[1]:08X}:FFFF"
+
+
+def test_programs_of_this_user_and_of_root_see_its_secrets() -> None:
+    assert _peer_user._our_users() == (os.geteuid(), 0)

@@ -147,3 +147,75 @@ def test_file_storage_default_directory_is_in_the_user_data(
         assert FileStorage().directory == Path.home() / ".local/share/mcp-trio/tokens"
     monkeypatch.delenv("XDG_DATA_HOME")
     assert FileStorage().directory == Path.home() / ".local/share/mcp-trio/tokens"
+
+
+@pytest.mark.requirement("AG-7")
+def test_file_storage_file_of_another_user_raises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another user can have put it there while the directory was open to all users."""
+    storage = FileStorage(tmp_path / "tokens")
+    storage.save("k", b"secret")
+    users = [os.geteuid(), os.geteuid() + 1]  # the directory's owner, and not the file's
+    monkeypatch.setattr(os, "geteuid", lambda: users.pop(0))
+    with pytest.raises(PermissionError, match="is open to other users"):
+        storage.load("k")
+    assert users == []
+
+
+@pytest.mark.requirement("AG-7")
+@pytest.mark.parametrize("mode", [0o640, 0o620, 0o604, 0o602, 0o601, 0o610])
+def test_file_storage_file_with_any_bit_for_others_raises(tmp_path: Path, mode: int) -> None:
+    storage = FileStorage(tmp_path)
+    storage.save("k", b"secret")
+    (file,) = tmp_path.iterdir()
+    file.chmod(mode)
+    with pytest.raises(PermissionError, match="is open to other users"):
+        storage.load("k")
+
+
+def test_file_storage_reads_a_mebibyte_at_most(tmp_path: Path) -> None:
+    storage = FileStorage(tmp_path)
+    storage.save("k", b"x" * (1024 * 1024 + 1))
+    assert storage.load("k") == b"x" * (1024 * 1024)
+
+
+def test_file_storage_value_is_on_the_disk_before_it_replaces_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a crash could leave an empty file under the name of the old one."""
+    done = []
+    replace = Path.replace
+
+    def note_sync(descriptor: int) -> None:
+        done.append(f"synced {os.pread(descriptor, 10, 0)!r}")
+
+    def note_replace(path: Path, target: Path) -> Path:
+        done.append("replaced")
+        return replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", note_sync)
+    monkeypatch.setattr(Path, "replace", note_replace)
+    storage = FileStorage(tmp_path)
+    storage.save("k", b"secret")
+    assert done == ["synced b'secret'", "replaced"]
+    assert storage.load("k") == b"secret"
+
+
+def test_file_storage_that_cannot_clean_up_raises_the_first_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path, *_: object) -> None:
+        raise OSError(f"{path.name[:3]} is gone")
+
+    monkeypatch.setattr(Path, "unlink", fail)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(OSError, match="full"):
+        FileStorage(tmp_path).save("k", b"new")
+
+
+def test_storages_have_a_representation_without_values(tmp_path: Path) -> None:
+    assert repr(FileStorage(tmp_path)) == f"FileStorage({str(tmp_path)!r})"
+    storage = MemoryStorage()
+    storage.save("k", b"secret")
+    assert repr(storage) == "<MemoryStorage of 1>"

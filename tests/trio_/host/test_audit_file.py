@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from mcp_core.host import AuditRecord
+from mcp_core.host import AuditRecord, encode_audit_record
 from mcp_trio.host._audit_file import AuditFile
 
 if TYPE_CHECKING:
@@ -169,6 +169,27 @@ def test_record_that_fits_no_line_is_cut(
     assert found["tool"] == "t" * 1000
     assert found.get("arguments") == ("(left out)" if "arguments" in members else None)
     assert log.failures == 0
+
+
+def test_line_of_64_kib_is_kept_and_a_longer_one_loses_its_arguments(
+    log: AuditFile, path: Path
+) -> None:
+    empty = len(encode_audit_record(record(arguments="")))
+    log.write(record(arguments="x" * (64 * 1024 - empty)))
+    log.write(record(arguments="x" * (64 * 1024 - empty + 1)))
+    whole, cut = path.read_bytes().splitlines(keepends=True)
+    assert len(whole) == 64 * 1024
+    assert msgspec.json.decode(cut)["arguments"] == "(left out)"
+
+
+def test_line_that_would_be_too_long_has_a_thousand_characters_of_each_text(
+    log: AuditFile, path: Path
+) -> None:
+    long = dict.fromkeys(("approved_by", "definition", "arguments_digest", "error"), "x" * 70_000)
+    log.write(record(**long))
+    found = msgspec.json.decode(path.read_bytes())
+    assert {name: found[name] for name in long} == dict.fromkeys(long, "x" * 1000)
+    assert found["server"] == "s"
 
 
 def test_writers_side_by_side_write_whole_lines(path: Path) -> None:

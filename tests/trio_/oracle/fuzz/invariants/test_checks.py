@@ -542,3 +542,27 @@ def test_function_that_takes_much_of_the_run_is_named_and_one_that_never_ran(
     assert checks.unjudged == ""
     assert checks_of(tmp_path, CREATED).unjudged == ""
     assert "no invariant was checked" in checks_of(tmp_path, CAN_BE_READ).unjudged
+
+
+@pytest.mark.parametrize(
+    ("returned", "handed"),
+    [
+        ("None", {"id": "note-0"}),
+        ("{**call.arguments, 'x': 1}", {"id": "note-0"}),
+        ("{'x': 1}", {}),
+    ],
+)
+def test_value_that_before_call_removes_was_not_handed(
+    tmp_path: Path, returned: str, handed: dict[str, str]
+) -> None:
+    """An invariant for handed values must not judge a call that went without them."""
+    checks = checks_of(
+        tmp_path,
+        CREATED,
+        f"@before_call('read_note')\ndef change(call): return {returned}\n"
+        "@invariant('read_note', errors=True)\ndef check(call, result):\n"
+        f"    assert call.handed == {handed}, call.handed\n",
+    )
+    case = [*opening(OLD), create(), ("wait",), HAND, read(), ("wait",)]
+    assert play(NotesServer(), case, checks) == []
+    assert checks.broken == {}
