@@ -251,3 +251,52 @@ async def test_notes_are_handed_on(
         "odd",
         *([] if note is None else [f"the client ends with a traceback: {note}"]),
     ]
+
+
+@pytest.mark.parametrize("row", [PING, UNANSWERED, "hang"])
+async def test_silence_alone_is_no_fault_on_a_slow_machine(
+    row: str, autojump_clock: MockClock
+) -> None:
+    for echo, found in (SlowMachineEcho(), []), (None, [row]):
+        faults = [TargetFault(kind="row", row=row, method="ping")]
+        session = PlayedSession(ends=0.0, faults=faults)
+        assert [each.row for each in (await played(session, echo=echo))[1].faults] == found
+
+
+@pytest.mark.parametrize(
+    ("status", "shown"),
+    [
+        *((-each, "") for each in (1, 2, 13, 15)),  # a system or a user sends these
+        *((-each, f"signal {each}") for each in (3, 6, 9, 11, 12, 14, 16)),
+        *((each, f"exit status {each}") for each in (132, 134, 135, 136, 139)),
+        *((each, "") for each in (0, 1, 2, 127, 131, 133, 137, 138, 140, 143)),
+    ],
+)
+async def test_client_that_ends_by_a_signal_has_crashed(
+    status: int, shown: str, autojump_clock: MockClock
+) -> None:
+    """A shell reports a signal as an exit status. Signals that only stop a program don't count."""
+    session = PlayedSession(ends=0.0, status=status)
+    faults = (await played(session))[1].faults
+    assert [each.sentence for each in faults] == (
+        [f"the client has ended with {shown}"] if shown else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("stderr", "shown"),
+    [
+        (b"thread 'main' panicked at a", "thread 'main' panicked at a"),
+        (b"Uncaught a", "see its stderr"),
+        (b"Unhandled a", "see its stderr"),
+        (b"unhandled a", "see its stderr"),
+        (b"it has failed", None),
+    ],
+)
+async def test_client_that_fails_with_a_traceback_gets_a_note(
+    stderr: bytes, shown: str | None, autojump_clock: MockClock
+) -> None:
+    session = PlayedSession(ends=0.0, status=1, stderr=stderr)
+    outcome = (await played(session))[1]
+    note = [] if shown is None else [f"the client ends with a traceback: {shown}"]
+    assert (outcome.faults, outcome.notes) == ([], note)

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_core import ALL
+from mcp_core import ALL, ConnectFailed
 from mcp_trio.oracle.fuzz._case import Case, decode_case, encode_case
+from mcp_trio.oracle.fuzz.client import _source
 from mcp_trio.oracle.fuzz.client._client_target import ClientTarget, fill_server
 from mcp_trio.oracle.fuzz.client._questions import RIGHT_QUESTIONS
 from mcp_trio.oracle.fuzz.client._script_case import is_excused
-from mcp_trio.oracle.fuzz.client._source import ClientOffers, ScriptChoices, ScriptSource
+from mcp_trio.oracle.fuzz.client._source import (
+    ClientOffers,
+    ScriptChoices,
+    ScriptSource,
+    probe_client,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 METHODS = ["initialize", "tools/list", "tools/call"]
 
@@ -116,3 +127,127 @@ def test_command_says_how_the_client_is_reached(word: str, way: str, transport: 
     assert target.way == way
     assert target.header().transport == transport
     assert target.header().observer == "server"
+
+
+# -- Probing a client ------------------------------------------------------------------------------
+
+OLDER, NEWER, MODERN = "2025-06-18", "2025-11-25", "2026-07-28"
+
+
+def session_of(revision: str = "", methods: tuple[str, ...] = (), **more: Any) -> Any:
+    """Return a session after a play with a correct server."""
+    server = {
+        "revision": revision,
+        "methods": list(methods),
+        "called": more.pop("called", []),
+        "client_info": more.pop("info", {"name": "client", "version": "1"}),
+    }
+    session = {"messages": 1, "describe": lambda: "; it has failed", **more}
+    return SimpleNamespace(server=SimpleNamespace(**server), **session)
+
+
+async def probed(
+    monkeypatch: pytest.MonkeyPatch,
+    control: Callable[[tuple[str, ...]], Any],
+    *,
+    hangs_with: tuple[str, ...] = (),
+) -> tuple[ClientOffers, list[tuple[tuple[str, ...], tuple[str, ...]]]]:
+    """Probe a client. Return what it offers, and the revisions and tools of each server."""
+    controls: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
+
+    async def play(target: Any, revisions: Any, offers: ClientOffers, timeout: float) -> Any:
+        assert timeout == 2
+        controls.append((revisions, tuple(offers.called)))
+        return control(revisions), revisions == hangs_with
+
+    monkeypatch.setattr(_source, "_control", play)
+    target: Any = SimpleNamespace(name="the client", way="pipes")
+    return await probe_client(target, (MODERN, NEWER, OLDER)), controls
+
+
+EVERY = (MODERN, NEWER, OLDER)
+
+
+async def test_client_is_probed_with_servers_of_all_and_of_some_revisions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first server is played again, with the tools that the client has called."""
+
+    def control(revisions: tuple[str, ...]) -> Any:
+        if revisions == (OLDER,):
+            return session_of(OLDER, ("initialize",), called=["late"])
+        return session_of(revisions[-1], ("initialize", "ping"), called=["add"])
+
+    offers, controls = await probed(monkeypatch, control)
+    assert controls == [
+        (EVERY, ()),
+        *((each, ("add",)) for each in (EVERY, (NEWER, OLDER), (MODERN,), (NEWER,), (OLDER,))),
+    ]
+    assert list(offers.servers) == [EVERY, (NEWER, OLDER), (MODERN,), (NEWER,)]
+    assert set(map(tuple, offers.servers.values())) == {("initialize", "ping")}
+    assert (offers.refused, offers.called) == ([(OLDER,)], ["add"])
+    assert offers.revisions == [MODERN, NEWER, OLDER]
+    assert (offers.name, offers.ends) == ("client 1", True)
+
+
+@pytest.mark.parametrize("hangs_with", [EVERY, (NEWER,), (OLDER,)])
+async def test_client_that_hangs_after_one_server_does_not_end_with_its_connection(
+    monkeypatch: pytest.MonkeyPatch, hangs_with: tuple[str, ...]
+) -> None:
+    """A client that only begins is one that works with the first server. Names are shortened."""
+    long = {"name": "a\x1b" + "b" * 200}
+
+    def control(revisions: tuple[str, ...]) -> Any:
+        return session_of(NEWER, ("initialize",) * (1 + (revisions != EVERY)), info=long)
+
+    offers, _ = await probed(monkeypatch, control, hangs_with=hangs_with)
+    assert offers.ends is False
+    assert len(offers.servers) == 5
+    assert offers.revisions == [NEWER]
+    assert offers.name == "a\\u001b" + "b" * 98
+
+
+async def test_client_that_takes_some_revisions_refuses_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def control(revisions: tuple[str, ...]) -> Any:
+        return session_of(OLDER, ("initialize", "ping")) if OLDER in revisions else session_of()
+
+    offers, _ = await probed(monkeypatch, control)
+    assert list(offers.servers) == [EVERY, (NEWER, OLDER), (OLDER,)]
+    assert offers.refused == [(MODERN,), (NEWER,)]
+
+
+@pytest.mark.parametrize(
+    ("found", "count", "reason"),
+    [
+        ({"messages": 0}, 1, "it has sent no message; it has failed"),
+        ({}, 5, "it speaks no revision of the server; it has failed"),
+    ],
+)
+async def test_client_without_any_conversation_is_an_error_with_the_cure(
+    monkeypatch: pytest.MonkeyPatch, found: Any, count: int, reason: str
+) -> None:
+    """One that is silent isn't started again: it would be as silent with fewer revisions."""
+    controls: list[Any] = []
+
+    def control(revisions: tuple[str, ...]) -> Any:
+        controls.append(revisions)
+        return session_of(**found)
+
+    with pytest.raises(ConnectFailed) as failed:
+        await probed(monkeypatch, control)
+    assert len(controls) == count
+    assert str(failed.value).startswith(f"no conversation with the client: {reason}")
+    assert "Is that an MCP client? A client that starts its server needs" in str(failed.value)
+
+
+def test_modern_answers_and_endless_ones_are_drawn_for_servers_that_have_them() -> None:
+    """After the first cases, which have each step once."""
+    for revisions, is_modern in ((MODERN,), True), ((OLDER,), False):
+        offers = ClientOffers(servers={revisions: ["initialize", "tools/list", "tools/call"]})
+        source = ScriptSource(ScriptChoices(offers, http=False), 1)
+        source.draw(source.fixed)
+        steps = {step[:2] for case in source.draw(300) for step in case[1:]}
+        assert (("answer", "acknowledged") in steps) is is_modern
+        assert {"answer", "always", "push"} == {kind for kind, _ in steps}
