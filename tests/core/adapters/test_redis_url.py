@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import asdict
 
 from mcp_core.adapters._redis_url import RedisUrl
 
@@ -14,6 +15,7 @@ from mcp_core.adapters._redis_url import RedisUrl
         ("redis://:p%40ss%2F@host:1", "redis://host:1", {"password": "p@ss/", "user": None}),
         ("redis://ada:secret@[::1]/3", "redis://[::1]:6379/3", {"user": "ada", "database": 3}),
         ("redis://host/?db=7", "redis://host:6379/7", {"database": 7}),
+        ("redis://host:0/123456789", "redis://host:0/123456789", {"port": 0}),
         ("rediss://host", "rediss://host:6379", {"tls": True, "ca_file": None}),
         (
             "rediss://host?ssl_ca_certs=/ca.pem&ssl_certfile=/c.pem&ssl_keyfile=/k.pem",
@@ -49,6 +51,8 @@ def test_url_is_read(url: str, shown: str, parts: dict[str, object]) -> None:
         ("redis://:hun#ter2@host", "begin|no host|cannot be read|%23"),
         ("redis://:hunter2@host/x", "number of a database"),
         ("redis://:hunter2@host/1/2", "number of a database"),
+        ("redis://:hunter2@host/1234567890", "number of a database"),
+        ("redis://:hunter2@host?db=", "the option db of it is unknown here, empty"),
         ("redis://:hunter2@host/²", "number of a database"),
         ("redis://:hunter2@host/1?db=2", "two numbers"),
         ("redis://:hunter2@host?db=1&db=2", "there twice"),
@@ -66,3 +70,21 @@ def test_other_url_is_refused_without_its_password(url: str, problem: str) -> No
     assert "hunter2" not in str(caught.value)
     assert "ter2" not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+def test_what_a_url_does_not_say_has_a_default() -> None:
+    """Among them no user and no TLS, and the port that Redis has."""
+    common = {"user": None, "password": None, "tls": False}
+    common |= {"ca_file": None, "certificate": None, "key": None}
+    assert asdict(RedisUrl.parse("redis://host")) == common | {
+        "host": "host",
+        "port": 6379,
+        "path": "",
+        "database": 0,
+    }
+    assert asdict(RedisUrl.parse("unix:///socket")) == common | {
+        "host": "",
+        "port": 6379,
+        "path": "/socket",
+        "database": 0,
+    }

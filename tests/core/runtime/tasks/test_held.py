@@ -9,8 +9,12 @@ import pytest
 
 from mcp_core.runtime.tasks._held import HeldCalls
 
-QUOTA = SimpleNamespace(total=2, key_bytes=10, total_bytes=15)
-LIMITS: Any = SimpleNamespace(quota=lambda key, *, durable: QUOTA)
+# Memory of this process, so the limits of a durable store never apply.
+QUOTAS = {
+    False: SimpleNamespace(total=2, key_bytes=10, total_bytes=15),
+    True: SimpleNamespace(total=0, key_bytes=0, total_bytes=0),
+}
+LIMITS: Any = SimpleNamespace(quota=lambda key, *, durable: QUOTAS[durable])
 
 
 def call(name: str, size: int, user: str = "ann") -> Any:
@@ -55,3 +59,16 @@ def test_released_call_counts_no_more() -> None:
     calls.release("b")  # type: ignore[arg-type]
     assert repr(calls) == "<HeldCalls: 0 of 0 bytes>"
     assert not calls._sizes  # nothing is kept of users without a call
+
+
+def test_calls_without_bytes_leave_nothing() -> None:
+    """Calls from old files count none."""
+    calls = HeldCalls(LIMITS)
+    calls.hold(call("a", 0))
+    calls.release("a")  # type: ignore[arg-type]
+    assert not calls._sizes
+    calls.hold(call("a", 0))
+    calls.hold(call("b", 0))
+    calls.release("a")  # type: ignore[arg-type]
+    calls.release("b")  # type: ignore[arg-type]
+    assert not calls._sizes
