@@ -66,6 +66,7 @@ def test_file_is_read_up_to_the_limit(tmp_path: Path, size: int, is_read: bool) 
 def test_file_that_has_grown_since_it_was_opened_keeps_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, added: int, is_read: bool
 ) -> None:
+    """Its size is known from before the read, which looks for one byte more."""
     path = tmp_path / "a"
     path.write_bytes(b"aaa")
     reader = DirectoryReader(tmp_path, "docs://x", 6)

@@ -515,7 +515,7 @@ def test_lines_of_many_exchanges_keep_their_conversation_and_no_memory(path: Pat
     found = read_lines(path)
     assert {each.conversation for each in found} == {1}
     assert [each.exchange for each in found] == list(range(1, 3001))
-    assert len(source._exchanges) <= 1000
+    assert len(source._exchanges) == 1000
 
 
 @pytest.mark.parametrize("name", ["message_limit", "file_limit"])
@@ -547,3 +547,205 @@ def test_query_of_an_authorization_request_is_noted_only_with_secrets(
     assert note.startswith("authorization: GET https://as.test/token?code=")
     assert note.endswith(": 200")
     assert ("n0tf0ry0u" in note) is with_secrets
+
+
+# -- What each method records ----------------------------------------------------------------------
+
+
+def record_everything(recorder: Recorder) -> None:
+    """Record something sent, then something received, in each kind of conversation."""
+    stream = recorder.stream()
+    stream.sent(b"1\n")
+    stream.received(b"2\n")
+    exchange = recorder.begin(RequestHead(b"GET", b"/mcp", []), b"", "1.1")
+    exchange.response([Head(101, [])])
+    for socket in (recorder.websocket(), exchange.websocket()):
+        socket.sent(b"1")
+        socket.received(b"2")
+        socket.sent_close(1000, "1")
+        socket.received_close(1001, "2")
+
+
+@pytest.mark.parametrize(
+    ("observer", "ours"), [("client", "client"), ("server", "server"), ("between", "client")]
+)
+def test_sender_of_a_line_is_the_side_that_has_sent_it(
+    path: Path, observer: str, ours: str
+) -> None:
+    """A proxy takes the client's part: it sends what the client sends."""
+    recorder = open_file(path, observer=observer)
+    record_everything(recorder)
+    recorder.close()
+    theirs = {"client": "server", "server": "client"}[ours]
+    found = [line for line in read_lines(path) if line.http is None or not line.http.method]
+    senders = [line.sender for line in found if line.http is None or line.http.status is None]
+    assert senders == [*[ours, theirs] * 5]
+    assert recorder.header.observer == observer
+
+
+@pytest.mark.parametrize("with_secrets", [True, False])
+@pytest.mark.parametrize(
+    ("target", "shown"),
+    [
+        ([], ""),
+        (["a b", Path("c")], "'a b' c"),
+        (["http://host/mcp"], "http://host/mcp"),
+        (["http://host/mcp", "--x"], "http://host/mcp --x"),
+        (["://"], "://"),
+    ],
+)
+def test_target_of_the_header_is_a_url_or_words_for_a_shell(
+    path: Path, target: list[Any], shown: str, with_secrets: bool
+) -> None:
+    recorder = open_file(Recording(path=path, with_secrets=with_secrets), target=target)
+    recorder.close()
+    assert recorder.header.target == shown
+    assert bool(recorder.header.redacted) is not with_secrets
+
+
+def test_child_is_recorded_from_its_start_to_its_exit(path: Path) -> None:
+    recorder = open_file(path)
+    child = recorder.child(["server", "a b"])
+    child.stderr(b"words\n")
+    child.exited(-9)
+    recorder.close()
+    start, words, end = read_lines(path)
+    assert (start.kind, start.text) == ("spawn", "server 'a b'")
+    assert words.text == "words"
+    assert (end.kind, end.status) == ("exit", -9)
+
+
+def test_exchange_in_pieces_is_one_message_and_its_early_end_is_recorded_once(path: Path) -> None:
+    """Nothing ends an exchange early that is complete."""
+    recorder = open_file(path)
+    exchange = recorder.begin(POST, None, "1.1")
+    exchange.request_data(b'{"a"', end=False)
+    exchange.request_data(b":1}", end=True)
+    exchange.response([HEAD, Body(b"{}")])
+    exchange.ended("server", "reset")
+    exchange.ended("client", "reset")
+    complete = recorder.begin(POST, b"{}", "1.1")
+    complete.response([HEAD, Body(b"{}"), End()])
+    complete.ended("client", "reset")
+    recorder.close()
+    lines = read_lines(path)
+    assert [line.raw for line in lines if line.raw and "a" in line.raw] == ['{"a":1}']
+    ends = [(line.exchange, line.end) for line in lines if line.end]
+    assert ends == [(1, "reset"), (2, "complete")]
+
+
+def test_numbers_of_conversations_and_exchanges_begin_at_one(path: Path) -> None:
+    recorder = open_file(path)
+    assert [recorder.new_conversation() for _ in range(2)] == [1, 2]
+    assert [recorder.new_exchange() for _ in range(2)] == [1, 2]
+    recorder.close()
+
+
+def test_times_are_microseconds_since_the_header(path: Path) -> None:
+    recorder = open_file(path)
+    assert recorder._seconds(recorder._started_at + 1_234_567_999) == 1.234567
+    states = [recorder.is_closed]
+    recorder.close()
+    assert [*states, recorder.is_closed] == [False, True]
+    assert _recorder._utc_text(0) == "1970-01-01T00:00:00.000000Z"
+
+
+def test_queue_takes_what_fits_exactly(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each item counts with 200 bytes more than its data."""
+    held_up = HeldUp(path, monkeypatch, queued=1_000)
+    put = held_up.recorder.put
+    assert [put(_recorder._note_line, "x", 300) for _ in range(3)] == [True, True, False]
+    held_up.catch_up()
+    assert put(_recorder._note_line, "last", 300)
+    held_up.recorder.close()
+    lines = read_lines(path)
+    assert [line.kind for line in lines] == ["note", "note", "lost", "note"]
+    assert lines[2].count == 1
+
+
+@pytest.mark.parametrize(
+    ("what", "count"), [(b"a\nb\n", 2), (b"a\nb", 1), (b"a", 1), (b"", 1), ("a\nb\n", 1)]
+)
+def test_dropped_bytes_count_as_their_lines(path: Path, what: Any, count: int) -> None:
+    recorder = open_file(path)
+    recorder.drop(what)
+    recorder.close()
+    assert [line.count for line in read_lines(path)] == [count]
+
+
+def test_file_that_takes_a_byte_at_a_time_is_whole(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+    monkeypatch.setattr("os.write", lambda fd, data: write(fd, bytes(data[:1])))
+    recorder = open_file(path)
+    recorder.note("a note")
+    recorder.close()
+    assert [line.text for line in read_lines(path)] == ["a note"]
+    assert recorder._size == path.stat().st_size
+
+
+@POSIX
+def test_pipe_with_a_reader_gets_one_trace(tmp_path: Path) -> None:
+    """A pipe has no size that could shrink, so it never begins anew."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    recorder = open_file(pipe)
+    stream = recorder.stream()
+    found = b""
+    for word in (b"first", b"second"):
+        stream.sent(word + b"\n")
+        while word not in found:
+            try:
+                found += os.read(reader, 65_536)
+            except BlockingIOError:
+                time.sleep(0.001)
+    recorder.close()
+    os.close(reader)
+    _, lines = read_trace([found])
+    assert [line.raw for _, line in lines if isinstance(line, TraceLine)] == ["first", "second"]
+
+
+@POSIX
+def test_link_to_a_file_is_refused_and_one_to_a_device_is_followed(tmp_path: Path) -> None:
+    """A link may lead to a file of another user, which is then overwritten."""
+    link = tmp_path / "link"
+    (tmp_path / "file").write_text("precious")
+    link.symlink_to("file")
+    with pytest.raises(CannotRecord, match="it is a symbolic link: remove it, or name the file"):
+        open_file(link)
+    assert (tmp_path / "file").read_text() == "precious"
+    link.unlink()
+    link.symlink_to("/dev/null")
+    open_file(link).close()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_reader_gets_each_line_although_the_disk_is_full() -> None:
+    log, texts = Log(), []
+    recorder = open_file("/dev/full", log, on_line=lambda line: texts.append(line.raw))
+    stream = recorder.stream()
+    for word in ("first", "second"):
+        stream.sent(word.encode() + b"\n")
+        wait_until(lambda word=word: word in texts)  # type: ignore[misc]
+    recorder.close()
+    assert texts == ["first", "second"]
+    assert log.texts == ["the trace /dev/full is not written any more: No space left on device"]
+
+
+def test_recording_hides_secrets_and_is_bounded_by_default(path: Path) -> None:
+    recording = Recording(path=path)
+    assert (recording.redact, recording.with_secrets, recording.secrets) == ((), False, frozenset())
+    assert (recording.message_limit, recording.file_limit) == (1 << 20, 256 << 20)
+    assert repr(recording) == f"<Recording in {path}>"
+
+
+@pytest.mark.parametrize(("size", "is_whole"), [(4, True), (5, True), (6, False)])
+def test_line_is_truncated_above_the_limit_only(path: Path, size: int, is_whole: bool) -> None:
+    recorder = open_file(Recording(path=path, message_limit=5))
+    recorder.lines().record(TraceLine(t=0, sender="client", raw="x" * size))
+    recorder.close()
+    (line,) = read_lines(path)
+    assert line.raw == "x" * min(size, 5)
+    assert (line.truncated is None) is is_whole

@@ -72,7 +72,7 @@ def test_other_url_is_refused_without_its_password(url: str, problem: str) -> No
     assert caught.value.__cause__ is None
 
 
-def test_what_a_url_does_not_say_has_a_default() -> None:
+def test_part_that_a_url_lacks_has_a_default() -> None:
     """Among them no user and no TLS, and the port that Redis has."""
     common = {"user": None, "password": None, "tls": False}
     common |= {"ca_file": None, "certificate": None, "key": None}
