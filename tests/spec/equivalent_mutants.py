@@ -433,4 +433,58 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "if True:\n    ...",
         "the driver is then pumped without anything to process: only slower",
     ),
+    Equivalent(
+        "mcp_core/runtime/_http_requests.py::HttpRequestRunner.run",
+        "if http.drops:\n    ...",
+        "if True:\n    ...",
+        "without drops, calls_to_drop returns no key: only slower",
+    ),
+    Equivalent(
+        "mcp_core/runtime/_http_requests.py::HttpRequestRunner.run",
+        "if self._paused:\n    ...",
+        "if True:\n    ...",
+        "without paused requests the loop has no key: only slower",
+    ),
+    Equivalent(
+        "mcp_core/runtime/_http_requests.py::HttpRequestRunner._exchange",
+        "if isinstance(found, PoolDecision) or found.server_closed():\n    ...",
+        "if True:\n    ...",
+        "_other_connection asks the same, and returns a connection that isn't closed: only slower",
+    ),
+    Equivalent(
+        "mcp_core/runtime/_http_requests.py::HttpRequestJob.__init__",
+        "self.answered = False",
+        "pass",
+        "_exchange sets it before a response can arrive, and only a response reads it",
+    ),
+    Equivalent(
+        "mcp_core/runtime/_http_requests.py::HttpRequestJob.__init__",
+        "self.answered = False",
+        "self.answered = True",
+        "_exchange sets it before a response can arrive, and only a response reads it",
+    ),
+    Equivalent(
+        "mcp_core/runtime/_http_requests.py::HttpRequestJob.__init__",
+        "self.unauthorized = False",
+        "pass",
+        "_exchange sets it before a response can arrive, and only a response reads it",
+    ),
+    Equivalent(
+        "mcp_core/runtime/_http_requests.py::HttpRequestJob.__init__",
+        "self.unauthorized = False",
+        "self.unauthorized = True",
+        "_exchange sets it before a response can arrive, and only a response reads it",
+    ),
+    Equivalent(
+        "mcp_core/runtime/_http_requests.py::HttpRequestJob.handle_actions",
+        "self.keep_alive = None if value is None else keep_alive_seconds(value)",
+        "self.keep_alive = None if False else keep_alive_seconds(value)",
+        "keep_alive_seconds returns None without a header, too",
+    ),
+    Equivalent(
+        "mcp_core/runtime/_http_requests.py::HttpRequestJob.dropped",
+        "if not self._ended:\n    ...",
+        "if True:\n    ...",
+        "done does nothing once there is an outcome",
+    ),
 )

@@ -9,6 +9,7 @@ import pytest
 from mcp_core import NEED_DATA, AuthRequired, ConnectFailed, ConnectionLost
 from mcp_core.http import Body, End, Head, HttpCall, RequestHead
 from mcp_core.http.client import _pool as pool
+from mcp_core.http.client._pool import NotProcessed
 from mcp_core.runtime import HttpRequestRunner
 from tests.harness.stepping import (
     Cancelled,
@@ -136,7 +137,7 @@ class Http:
         self.calls.append((key, error))
 
     def denied(self, key: int, error: Exception, now: float) -> None:
-        self.calls.append((key, error))
+        self.calls.append(("denied", key, error))
 
 
 class PlayedRunner:
@@ -232,7 +233,9 @@ def test_second_request_reuses_connection() -> None:
     task = play.call(1)
     assert repr(task.job) == "<HttpRequestJob 1, under way>"
     assert repr(play.runner).endswith(": 1 under way>")
+    protocol = play.runner.protocol
     line = play.connected_line(task)
+    assert protocol == ""
     assert play.runner.protocol == "HTTP/1.1"
     assert line.sent == [(RequestHead(b"POST", b"http://there", []), b"{}")]
     play.answered(task, line)
@@ -603,7 +606,7 @@ def test_request_denied_ends_with_auth_error() -> None:
     task = play.call(1, attempt="mine")
     no = AuthRequired("log in")
     task.go(error=no)
-    assert play.http.calls == [(1, no)]
+    assert play.http.calls == [("denied", 1, no)]
 
 
 def test_request_during_shutdown_starts_no_login() -> None:
@@ -615,3 +618,332 @@ def test_request_during_shutdown_starts_no_login() -> None:
 
     play.start_job = start_job  # type: ignore[method-assign]
     assert play.call(1, attempt="mine").waits == "dial"
+
+
+# -- Events and the order of things ----------------------------------------------------------------
+
+
+def test_event_that_arrives_in_an_event_handler_is_processed_after_it() -> None:
+    """A handler that pumps must not see the next event in the middle of its own."""
+    play = PlayedRunner()
+
+    def take(event: str) -> None:
+        play.seen.append(f"{event} begins")
+        play.pump()
+        play.seen.append(f"{event} ends")
+
+    play.take = take
+    play.http.events = ["first", "second"]
+    play.pump()
+    assert play.seen == ["first begins", "first ends", "second begins", "second ends"]
+
+
+def test_event_handler_that_raises_leaves_later_events_to_the_next_run() -> None:
+    play = PlayedRunner()
+
+    def take(event: str) -> None:
+        play.seen.append(event)
+        if event == "bad":
+            raise ZeroDivisionError
+
+    play.take = take
+    play.http.events = ["bad", "good"]
+    with pytest.raises(ZeroDivisionError):
+        play.pump()
+    play.pump()
+    assert play.seen == ["bad", "good"]
+
+
+def test_event_that_starting_a_request_causes_is_processed_at_once() -> None:
+    """Such as the failure of a request that a closed driver starts no task for."""
+    play = PlayedRunner()
+    play.start_job = lambda job: play.http.events.append("started")  # type: ignore[method-assign]
+    play.http.make.append(HttpCall(1, HEAD))
+    play.pump()
+    assert play.seen == ["started"]
+
+
+def test_timeout_without_an_idle_connection_discards_nothing() -> None:
+    play = PlayedRunner()
+    discards: list[Any] = []
+    driver: Any = play
+    driver.discard = discards.append
+    play.runner.handle_timeout(8.0)
+    assert discards == []
+
+
+# -- Attempts --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_request_that_was_not_processed_is_made_three_times(idempotent: bool) -> None:
+    """The server says that nothing was done, so that it doesn't matter what the request does."""
+    play = PlayedRunner()
+    task = play.call(1, idempotent=idempotent)
+    for attempt in range(1, 4):
+        play.connected_line(task)
+        task.go(error=NotProcessed(f"busy {attempt}"))
+        assert task.waits == f"close line {attempt - 1}"
+        task.go()
+    assert task.waits is None
+    assert len(play.opened) == 3
+    [(key, error)] = play.http.calls
+    assert (key, error.partition(";")[0]) == (1, "busy 3")
+
+
+def test_request_whose_response_has_begun_is_not_made_again() -> None:
+    play = PlayedRunner()
+    line = play.idle_line()
+    task = play.call(1)
+    line.take(OK[:1])
+    task.go(error=NotProcessed("busy"))
+    task.go()
+    assert (task.waits, play.http.calls[-1]) == (None, (1, "busy"))
+
+
+def test_lost_connection_of_a_server_that_has_responded_is_not_doubted() -> None:
+    """Its first connection has shown that it is an HTTP server."""
+    play = PlayedRunner()
+    before = play.runner.has_responded
+    play.idle_line()
+    assert (before, play.runner.has_responded) == (False, True)
+    busy = play.call(1)
+    task = play.call(2)
+    play.connected_line(task)
+    task.go(error=ConnectionLost("it broke"))
+    task.go()
+    assert play.http.calls == [(2, "it broke")]
+    busy.stop()
+
+
+@pytest.mark.parametrize(("attempt", "target"), [("mine", b"/signed"), (None, b"/mcp")])
+def test_request_with_authorization_is_signed(attempt: Any, target: bytes) -> None:
+    play = PlayedRunner()
+    play.http.sign = lambda call: RequestHead(b"POST", b"/signed", [])  # type: ignore[method-assign]
+    line = play.connected_line(play.call(1, attempt=attempt))
+    assert [head.target for head, _ in line.sent] == [target]
+
+
+def test_request_without_a_body_is_not_reported_as_sent() -> None:
+    sent: list[bytes] = []
+    play = PlayedRunner(on_sent=sent.append)
+    for key, body in ((1, b""), (2, b"{}")):
+        play.http.make.append(HttpCall(key, HEAD, body))
+    play.pump()
+    assert sent == [b"{}"]
+
+
+# -- Recording -------------------------------------------------------------------------------------
+
+
+class KeptExchanges:
+    """A recorder of requests and responses, and of how each ended."""
+
+    def __init__(self) -> None:
+        self.kept: list[Any] = []
+
+    def begin(self, head: RequestHead, body: bytes, version: str) -> KeptExchanges:
+        self.kept.append((head, body, version))
+        return self
+
+    def response(self, actions: list[Action]) -> None:
+        self.kept.append(actions)
+
+    def ended(self, by: str, how: str) -> None:
+        self.kept.append((by, how))
+
+
+BEGUN = (RequestHead(b"POST", b"/mcp", [(b"content-length", b"2")]), b"{}", "1.1")
+
+
+def test_recorded_request_has_what_is_sent_and_received() -> None:
+    recorder = KeptExchanges()
+    play = PlayedRunner(recorder=recorder)
+    task = play.call(1)
+    assert recorder.kept == []
+    play.answered(task, play.connected_line(task))
+    assert recorder.kept == [BEGUN, OK, ("client", "closed")]
+    recorder.kept.clear()
+    play.http.make.append(HttpCall(2, HEAD))
+    play.pump()
+    assert recorder.kept == [(HEAD, b"", "1.1")]  # no length without a body
+
+
+def test_recorded_request_that_is_lost_is_reset_by_the_server() -> None:
+    """Each attempt is recorded by itself, and one that opens no connection isn't."""
+    recorder = KeptExchanges()
+    play = PlayedRunner(recorder=recorder)
+    task = play.call(1)
+    play.connected_line(task)
+    task.go(error=NotProcessed("busy"))
+    task.go()
+    assert task.waits == "dial"
+    task.go(error=ConnectFailed("no"))
+    assert recorder.kept == [BEGUN, ("server", "reset"), ("client", "closed")]
+
+
+# -- Who is woken ----------------------------------------------------------------------------------
+
+
+def events_of(play: PlayedRunner) -> list[list[Any]]:
+    return [list(waiting) for waiting in play.runner._waiting]
+
+
+def are_set(events: list[list[Any]]) -> list[list[bool]]:
+    return [[event.is_set for event in each] for each in events]
+
+
+def test_connection_that_is_not_shared_wakes_requests_of_its_kind_only(
+    two: PlayedRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A short request's connection is no place for a stream, nor does a new one help others."""
+    monkeypatch.setattr(pool, "_MAX_LONG", 1)
+    two.call(3)
+    stream = two.call(4, long_lived=True)
+    waiting = two.call(5, long_lived=True)
+    assert (stream.waits, waiting.waits) == ("dial", "event")
+    events = events_of(two)
+    two.connected_line(stream)
+    assert are_set(events) == [[False], [False]]
+    two.answered(two.tasks[0], two.opened[0])
+    assert are_set(events) == [[True], [False]]
+    two.answered(stream, two.opened[2])
+    assert are_set(events) == [[True], [True]]
+
+
+def test_shared_connection_that_has_room_again_wakes_one_of_each_kind() -> None:
+    """A short request and a stream may use the same connection, and one place is free."""
+    play = PlayedRunner()
+    first = play.call(1)
+    line = Shared("line 0")
+    play.opened.append(line)
+    first.go(line)
+    line.capacity = 0
+    opening = play.call(2)
+    assert opening.waits == "dial"
+    for key in (3, 4):
+        play.call(key)
+        play.call(key + 10, long_lived=True)
+    events = events_of(play)
+    assert are_set(events) == [[False, False], [False, False]]
+    line.capacity = 10
+    play.answered(first, line)
+    assert are_set(events) == [[True, False], [True, False]]
+
+
+def test_stream_that_waits_alone_is_woken() -> None:
+    play = PlayedRunner()
+    first = play.call(1)
+    line = Shared("line 0")
+    play.opened.append(line)
+    first.go(line)
+    line.capacity = 0
+    play.call(2)
+    play.call(3, long_lived=True)
+    events = events_of(play)
+    assert are_set(events) == [[], [False]]
+    play.answered(first, line)
+    assert are_set(events) == [[], [True]]
+
+
+def test_connection_that_cannot_be_opened_wakes_all_waiting_requests() -> None:
+    play = PlayedRunner()
+    play.runner.pool.shared = True
+    first = play.call(1)
+    for key in (2, 3):
+        play.call(key)
+        play.call(key + 10, long_lived=True)
+    events = events_of(play)
+    first.go(error=ConnectFailed("no"))
+    assert are_set(events) == [[True, True], [True, True]]
+
+
+def test_idle_connection_that_the_server_has_closed_frees_its_place(two: PlayedRunner) -> None:
+    """The request that finds this out opens another one; the next in the queue may try, too."""
+    third, _ = two.call(3), two.call(4)
+    events = events_of(two)
+    two.answered(two.tasks[0], two.opened[0])
+    two.opened[0].ended = True
+    assert are_set(events) == [[True, False], []]
+    third.go()
+    assert third.waits == "close line 0"
+    assert are_set(events) == [[True, True], []]
+
+
+def test_shared_connection_that_is_closed_is_left_to_its_other_requests() -> None:
+    """The last one closes it. A request that begins now opens another one."""
+
+    class Ending(Shared):
+        def server_closed(self) -> bool:
+            if self.ended:
+                self.capacity = 0
+            return self.ended
+
+    play = PlayedRunner()
+    first = play.call(1)
+    line = Ending("line 0")
+    first.go(line)
+    line.ended = True
+    second = play.call(2)
+    assert (second.waits, line.closed) == ("dial", False)
+    play.answered(first, line)
+    assert (first.waits, line.closed) == ("close line 0", True)
+
+
+# -- The end of a request --------------------------------------------------------------------------
+
+
+def test_response_in_one_piece_is_reported_when_its_connection_is_free() -> None:
+    """It may lead to the next request, which then finds the connection."""
+    play = PlayedRunner()
+    task = play.call(1)
+    line = play.connected_line(task)
+    play.http.paused.add(1)
+    play.http.events = ["event"]
+    assert line.take(OK) is None
+    assert play.seen == []
+    task.go(True)
+    assert play.seen == ["event"]
+
+
+@pytest.mark.parametrize("waits", ["ready", "run line 0"])
+def test_bug_in_a_request_with_authorization_ends_it_and_is_raised(waits: str) -> None:
+    play = PlayedRunner(auth=FakeAuth())
+    task = play.call(1, attempt="mine")
+    if waits != "ready":
+        task.go()
+        play.connected_line(task)
+    assert task.waits == waits
+    task.go(error=ZeroDivisionError())
+    if waits != "ready":
+        task.go()  # the connection is closed
+    assert play.http.calls == [(1, "internal error of the client")]
+
+
+def test_events_are_processed_before_a_login_is_waited_for() -> None:
+    play = PlayedRunner(auth=FakeAuth())
+    play.http.refuses = 1
+    task = play.call(1, attempt="mine")
+    task.go()
+    line = play.connected_line(task)
+    play.http.events = ["event"]
+    play.answered(task, line, DENIED)
+    assert (task.waits, play.seen) == ("challenged mine", ["event"])
+
+
+def test_first_outcome_of_a_request_counts() -> None:
+    """A client that fails at the end of a response isn't given another one."""
+    play = PlayedRunner()
+    job = play.call(1).job
+    error = ZeroDivisionError()
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    play.http.response_ended = fail  # type: ignore[method-assign]
+    with pytest.raises(ZeroDivisionError):
+        job.done(None)
+    with pytest.raises(ZeroDivisionError):
+        job.failed(error)
+    job.dropped()
+    assert play.runner.idle
