@@ -31,11 +31,12 @@ from mcp_core.registry import (
     UrlElicitationRequired,
 )
 from mcp_core.runtime import RequestJob, Runtime, ServedServer, Service, Sources
-from mcp_core.runtime._service import ignored_cancellation
+from mcp_core.runtime._service import ignored_cancellation, name_of_request
 from mcp_core.tasks._record import quota_key
 from mcp_core.types import (
     CallToolParams,
     CallToolResult,
+    GetPromptParams,
     InputRequiredResult,
     ListRootsRequest,
     ListRootsResult,
@@ -47,6 +48,7 @@ from tests.harness.jsonrpc import (
     initialize,
     line,
     notification,
+    stateless_request,
 )
 from tests.harness.messages.scripted_client import ScriptedClient
 
@@ -885,6 +887,16 @@ def test_log_of_many_handlers_names_twenty(count: int, end: str) -> None:
     assert f" ignored{rest}" == f" {IGNORED}"
 
 
+def test_handler_is_named_by_its_method_or_its_tool() -> None:
+    for name, params, found in (
+        ("tools/call", CallToolParams(name="plain"), "tool 'plain'"),
+        ("prompts/get", GetPromptParams(name="ask"), "prompts/get"),
+    ):
+        method = DIALECTS[E].receives[Role.SERVER][name]
+        peer: Any = None
+        assert name_of_request(RequestReceived(1, method, params, peer, b"{}")) == found
+
+
 def rooted() -> tuple[Server, Conversation, Drawing]:
     """Return a server without hooks, a client with roots, and the runtime of its service."""
     server = Server("s")
@@ -919,6 +931,7 @@ def test_roots_that_change_while_the_hooks_run_call_them_once_more() -> None:
 
     job = change_roots(harness)
     assert repr(job) == f"<RootsJob of {harness.service!r}>"
+    harness.service.stop()  # no task runs it yet: that does nothing
     run(job.run())
     assert seen == ["first", "second"] * 2
     assert harness.service.idle
@@ -1020,3 +1033,36 @@ def test_resource_whose_lookup_fails_is_hidden_and_logged(monkeypatch: pytest.Mo
     ((name, error),) = runtime.hooks
     assert name == f"looking up the resource {'x' * 200!r}"
     assert isinstance(error, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError(), SystemExit(1), McpError(7, "mine")])
+def test_uri_whose_lookup_fails_is_answered_with_the_error(
+    error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lookup runs an author's validators, whose `SystemExit` is their own."""
+    server = Server("s")
+    server.resource("fixed:x")(lambda: "contents")
+    harness = Conversation(server)
+    monkeypatch.setattr(server, "as_declared", functools.partial(throw, error))
+    assert harness.feed(line(stateless_request(1, "resources/read", {"uri": "fixed:x"}))) == []
+    [answer] = harness.sent()
+    if isinstance(error, McpError):
+        assert answer["error"] == {"code": 7, "message": "mine"}
+    else:
+        assert answer["error"]["message"] == "Internal error (reference R1)"
+        assert harness.reports == [("R1", error)]
+
+
+def throw(error: BaseException, *_: object) -> Any:
+    raise error
+
+
+def test_subscription_without_tasks_is_acknowledged_at_once() -> None:
+    server = Server("s")
+    server.add_tool(lambda: "", name="work", description="Work.")
+    harness = Conversation(server)
+    wanted = {"notifications": {"toolsListChanged": True}}
+    assert harness.feed(line(stateless_request(1, "subscriptions/listen", wanted))) == []
+    [sent] = harness.sent()
+    assert sent["method"] == "notifications/subscriptions/acknowledged"
+    assert harness.service.idle
