@@ -10,8 +10,10 @@ import pytest
 
 from mcp_core import (
     DIALECTS,
+    Change,
     ChangesMissed,
     ConnectionLost,
+    Fault,
     LocalProtocolError,
     PeerError,
     RemoteProtocolError,
@@ -1001,3 +1003,124 @@ def test_method_shows_the_options_of_calls(name: str) -> None:
     parameters = inspect.signature(getattr(AbstractClient, name)).parameters
     assert {*CallOptions.__annotations__} <= {*parameters}
     assert "options" not in parameters
+
+
+# -- Options and defaults --------------------------------------------------------------------------
+
+
+def test_meta_of_a_call_precedes_that_of_the_client() -> None:
+    """A call may have a log level of its own, which the next one doesn't keep."""
+    client = opened(E, log_level="info")
+    levels = []
+    for options in {}, {"meta": {LEVEL: "debug", "x/y": 1}}, {}:
+        found: Any = options
+        _, [sent] = run_call(client, client.call_tool("t", **found), CONTENT)
+        levels.append((sent["params"]["_meta"][LEVEL], sent["params"]["_meta"].get("x/y")))
+    assert levels == [("info", None), ("debug", 1), ("info", None)]
+
+
+def test_log_level_of_a_server_without_logging_cannot_be_set() -> None:
+    client = opened(D, {"tools": {}})
+    with pytest.raises(LocalProtocolError, match="declare the capability logging") as refused:
+        value(client, client.set_log_level("info"))
+    assert refused.value.fault is Fault.MISSING_CAPABILITY
+    assert client.harness.take_sent() == []
+
+
+@pytest.mark.parametrize(
+    ("wishes", "wanted"),
+    [
+        ({"tools": True}, (Change("tools"),)),
+        ({"prompts": True}, (Change("prompts"),)),
+        ({"resources": True}, (Change("resources"),)),
+        ({"resources": ["x:1"], "uris": ["x:2"]}, (Change(uri="x:1"), Change(uri="x:2"))),
+        (
+            {"resources": True, "uris": ("x:2",), "tools": True},
+            (Change("tools"), Change("resources"), Change(uri="x:2")),
+        ),
+    ],
+)
+def test_listen_subscribes_to_what_is_wanted(wishes: Any, wanted: Any) -> None:
+    """A minute is the default for its beginning."""
+    client = opened(E)
+    subscription = client.listen(**wishes)
+    assert (subscription._wanted, subscription._options) == (wanted, {"timeout": 60.0})
+    assert client.listen(**wishes, timeout=None)._options == {"timeout": None}
+
+
+@pytest.mark.parametrize("wishes", [{"resources": "x:1"}, {"uris": "x:1"}])
+def test_listen_to_a_string_of_uris_is_refused(wishes: Any) -> None:
+    with pytest.raises(TypeError, match="give URIs as a list, even a single one"):
+        opened(E).listen(**wishes)
+
+
+def test_listen_to_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="name a list or a resource"):
+        opened(E).listen()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_roots_are_announced_until_2025_11_25(version: str) -> None:
+    """In 2026-07-28 a server asks when it needs them, and nothing is sent."""
+    client = opened(version, on_roots=list)
+    client.roots_changed()
+    sent = [each["method"] for each in client.harness.take_sent()]
+    assert sent == ([] if version == E else ["notifications/roots/list_changed"])
+    client._conn.close()
+    client._pump()
+    assert client.is_closed
+    with pytest.raises(ConnectionLost):
+        client.roots_changed()
+
+
+def test_roots_of_a_client_without_them_are_not_waited_for() -> None:
+    client = opened(D)
+    with pytest.raises(LocalProtocolError, match="without on_roots"):
+        value(client, client.roots_requested())
+
+
+def test_end_of_the_connection_is_given_as_it_is() -> None:
+    """During the connection and after it."""
+    client = opened(D)
+    waiting = client.wait_closed()
+    waiting.send(None)
+    client._conn.close()
+    client._pump()
+    with pytest.raises(StopIteration) as first:
+        waiting.send(None)
+    again = value(client, client.wait_closed())
+    assert isinstance(first.value.value, ConnectionLost)
+    assert str(first.value.value) == str(again) == "the client was closed"
+
+
+def test_calls_that_begin_while_the_server_waits_are_paused() -> None:
+    """Two waits at once: the time of a call goes on when both are over."""
+    client = opened(D)
+
+    def begun() -> ByHand[Any]:
+        steps = client._once("ping", None)
+        call: ByHand[Any] = ByHand(client._send, client._clock, steps, {"timeout": 10})
+        call.begin()
+        return call
+
+    before = begun()
+    client.pause_timeouts(1)
+    client.pause_timeouts(1)
+    during = begun()
+    assert (before.pause_count, during.pause_count) == (2, 2)
+    client.pause_timeouts(-1)
+    client.pause_timeouts(-1)
+    assert (before.pause_count, during.pause_count, begun().pause_count) == (0, 0, 0)
+
+
+def test_cache_that_is_cleared_gives_nothing() -> None:
+    """And without a cache there is nothing to clear."""
+    client = opened(E)
+    value(client, client.list_tools(), page("a", ttl=60_000))
+    assert names(value(client, client.list_tools())) == "a"
+    client.clear_cache()
+    assert names(value(client, client.list_tools(), page("b", ttl=60_000))) == "b"
+    uncached = opened(E, cache=False)
+    uncached.clear_cache()
+    _, sent = run_call(uncached, uncached.list_tools(), page("a", ttl=60_000))
+    assert len(sent) == 1
