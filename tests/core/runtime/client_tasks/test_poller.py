@@ -695,3 +695,46 @@ def test_cancelled_during_result_of_2025_11_25_raises_task_cancelled(play_with: 
         assert play.server.count("tasks/cancel") == 0
 
     play_with(main, D, answers=script)
+
+
+@both_forms
+@both_drivers
+def test_refresh_that_finds_the_end_ends_wait_of_others_at_once(
+    play_with: Any, version: str
+) -> None:
+    """The next poll is a minute away. A refresh that finds no end doesn't cause one."""
+    interval = {"pollInterval" if version == D else "pollIntervalMs": 60_000}
+    script = answers(
+        version, state(version), ended(version), **{"tools/call": created(version, **interval)}
+    )
+
+    async def main(play: ClientPlay) -> None:
+        client = await listed(play)
+        task = await client.start_tool("research", {"topic": "owls"})
+
+        async def refresh() -> None:
+            await play.sleep(5)
+            assert (await task.refresh()).status == "working"
+            await play.sleep(5)
+            assert (await task.refresh()).status == "completed"
+
+        outcome, _ = await play.together(task.result, refresh)
+        assert outcome == OWLS
+        assert play.clock() == pytest.approx(10)
+        assert play.server.count("tasks/get") == 2
+
+    play_with(main, version, answers=script)
+
+
+@both_drivers
+def test_cancelled_task_raises_with_the_message_of_its_status(play_with: Any) -> None:
+    for message, text in ("by the admin", "by the admin"), (None, "the task was cancelled"):
+        more = {} if message is None else {"statusMessage": message}
+
+        async def main(play: ClientPlay, text: str = text) -> None:
+            client = await listed(play)
+            with pytest.raises(TaskCancelled) as caught:
+                await client.call_tool("research")
+            assert (caught.value.code, caught.value.message) == (-32603, text)
+
+        play_with(main, E, answers=answers(E, state(E, "cancelled", **more)))
