@@ -321,12 +321,18 @@ class CallbackHarness:
     """A client of a stateful server: the test. `held` lists the calls of `pause_timeouts`."""
 
     def __init__(
-        self, version: str = D, value: Any = None, *, limits: Limits | None = None, **options: Any
+        self,
+        version: str = D,
+        value: Any = None,
+        *,
+        limits: Limits | None = None,
+        tasks: t.TasksCapability | None = None,
+        **options: Any,
     ) -> None:
         callback = give(value, later=True)
         given: Any = {"on_elicit": callback, "on_sample": callback, "on_roots": callback, **options}
         self.callbacks = ClientCallbacks(given)
-        capabilities = callback_capabilities(given)
+        capabilities = replace(callback_capabilities(given), tasks=tasks)
         config = client_config(version, capabilities=capabilities, limits=limits)
         self.harness: ConnectionHarness = opened(Role.CLIENT, version, config)
         self.work: list[CallbackJob] = []
