@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcp_core import McpError, ToolError
+from mcp_core import McpError, Rate, ToolError
 from mcp_core.registry import Context, DeclarationError, Proceed, Server
 from mcp_core.types import CallToolResult, RequestParams, TextContent
 from tests.core.runtime.test_service import Conversation, run
@@ -309,3 +309,41 @@ def test_middleware_sees_the_uri_as_it_is_declared() -> None:
     for uri in ("fixed:x", "FIXED:%78", "fixed:unknown"):
         AnsweringConversation(server).ask("resources/read", uri=uri)
     assert seen == ["fixed:x", "fixed:x", "fixed:unknown"]
+
+
+def test_call_that_middleware_makes_again_is_counted_once() -> None:
+    """A call is counted inside of the middleware, and the next one is above the rate."""
+    server = Server("s")
+    ran: list[str] = []
+
+    @server.tool(rate=Rate(per_second=0.25, burst=1))
+    def work() -> str:
+        """Work."""
+        ran.append("work")
+        return "done"
+
+    @server.middleware
+    async def twice(context: Context, proceed: Proceed) -> object:
+        await proceed()
+        return await proceed()
+
+    harness = AnsweringConversation(server)
+    assert harness.ask("tools/call", name="work")["content"][0]["text"] == "done"
+    assert ran == ["work"] * 2
+    refused = harness.ask("tools/call", name="work")
+    assert (refused["code"], refused["data"]) == (429, {"retryAfter": 4.0})
+    assert ran == ["work"] * 2
+
+
+def test_call_without_middleware_is_counted_before_it_is_started() -> None:
+    server = Server("s")
+
+    @server.tool(rate=Rate(per_second=0.25, burst=1))
+    async def work() -> str:
+        """Work."""
+        return "done"
+
+    harness = AnsweringConversation(server)
+    assert harness.ask("tools/call", name="work")["content"][0]["text"] == "done"
+    assert harness.ask("tools/call", name="work")["code"] == 429
+    assert harness.jobs == 1
