@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import mcp_trio
-from mcp_core.trace import InvalidTrace
-from mcp_trio.testing import FoundFaults, NothingJudged, connect_judged, judge_trace
+from mcp_core.trace import HttpHead, InvalidTrace, TraceLine
+from mcp_trio.testing import FoundFaults, NothingJudged, _judging, connect_judged, judge_trace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -195,3 +195,44 @@ async def test_conversation_without_messages_is_a_failure() -> None:
     with pytest.raises(NothingJudged, match="let the client send a request"):
         async with connect_judged(server, versions=["2026-07-28"], known_peer=known):
             pass
+
+
+@pytest.mark.parametrize(
+    ("count", "shown", "more"), [(2, 2, []), (20, 20, []), (21, 20, ["  and 1 more"])]
+)
+def test_text_shows_twenty_faults(tmp_path: Path, count: int, shown: int, more: list[str]) -> None:
+    path = trace(tmp_path / "a", *[("server", "junk")] * count)
+    with pytest.raises(FoundFaults) as failure:
+        judge_trace(path)
+    first, *lines = str(failure.value).splitlines()
+    assert first == f"the conversation breaks {count} rules of the specification:"
+    assert [each for each in lines if not each.startswith("    ")][shown:] == more
+    # The first four lines are the header and the handshake.
+    places = [each for each in lines if each.startswith("    line ")]
+    assert places == [f"    line {number}, server: junk" for number in range(5, shown + 5)]
+
+
+@pytest.mark.parametrize(("length", "more"), [(500, ""), (501, "... (501 characters)")])
+def test_text_shows_five_hundred_characters_of_a_message(
+    tmp_path: Path, length: int, more: str
+) -> None:
+    path = trace(tmp_path / "a", ("server", "x" * length))
+    with pytest.raises(FoundFaults) as failure:
+        judge_trace(path)
+    assert str(failure.value).endswith(f"\n    line 5, server: {'x' * 500}{more}")
+
+
+def test_text_shows_the_lines_of_a_fault_that_are_there(tmp_path: Path) -> None:
+    """A status of HTTP stands for the head that has it."""
+    lines = [
+        TraceLine(sender="client", http=HttpHead(method="POST")),
+        TraceLine(sender="server", http=HttpHead(method="POST", status=404)),
+        TraceLine(sender="server", raw="a\x1b"),
+        TraceLine(sender="server", data=b"\xff"),
+    ]
+    assert [_judging._show(each) for each in lines] == [
+        "client: HTTP POST",
+        "server: HTTP 404",
+        r"server: a\u001b",
+        r"server: b'\xff'",
+    ]

@@ -513,3 +513,112 @@ async def test_peer_open_as_server_rejects_other_requests(version: str, wanted: 
     await other.send_all(line(ASKED))
     with pytest.raises(AssertionError, match=f"^expected {wanted}, got the request tools/call"):
         await peer.open_as_server()
+
+
+# --- the defaults -------------------------------------------------------------------------------
+
+CHANGES = {"listChanged": True}
+CLIENT_OFFERS = {"roots": CHANGES, "sampling": {}, "elicitation": {}}
+SERVER_OFFERS = {
+    "tools": CHANGES,
+    "resources": {"subscribe": True, **CHANGES},
+    "prompts": CHANGES,
+    "completions": {},
+    "logging": {},
+}
+CLIENT_INFO = {"name": "scripted client", "version": "1"}
+SERVER_INFO = {"name": "scripted server", "version": "1"}
+
+
+async def test_peer_declares_all_capabilities_by_default() -> None:
+    """So that a real end uses each of them. Both kinds of revision have the same."""
+    peer, other = pair(D)
+    await other.send_all(line(result(1, {"protocolVersion": D})))
+    await peer.open_as_client()
+    params = {
+        "protocolVersion": D,
+        "capabilities": CLIENT_OFFERS,
+        "clientInfo": CLIENT_INFO,
+    }
+    assert (await messages_on(other))[0] == request(1, "initialize", params)
+
+    peer, other = pair(D)
+    initialized = notification("notifications/initialized")
+    await other.send_all(line(initialize(D, id=5)) + line(initialized))
+    await peer.open_as_server()
+    opened = {"protocolVersion": D, "capabilities": SERVER_OFFERS, "serverInfo": SERVER_INFO}
+    assert await messages_on(other) == [result(5, opened)]
+
+    peer, other = pair(E)
+    sent = await peer.request("ping")
+    assert sent["params"]["_meta"] == {
+        META + "protocolVersion": E,
+        META + "clientInfo": CLIENT_INFO,
+        META + "clientCapabilities": CLIENT_OFFERS,
+    }
+    assert await peer.open_as_client() == {}
+    assert (await peer.request("ping"))["params"] == sent["params"]
+
+    peer, other = pair(E)
+    await other.send_all(line(request(5, "server/discover", {})))
+    await peer.open_as_server()
+    [answer] = await messages_on(other)
+    assert answer["result"]["capabilities"] == SERVER_OFFERS
+    assert answer["result"]["_meta"] == {META + "serverInfo": SERVER_INFO}
+
+
+async def test_peer_open_as_server_refuses_one_probe_only() -> None:
+    """The probe of a client may come once: after the error it has to initialize."""
+    peer, other = pair(D)
+    probe = request("probe", "server/discover")
+    await other.send_all(line(probe) + line(probe))
+    with pytest.raises(AssertionError, match=r"^expected initialize, got the request server/disc"):
+        await peer.open_as_server()
+    [refused] = await messages_on(other)
+    assert refused == an_error("probe", -32601, "Method not found")
+
+
+class JumpingClock(trio.abc.Clock):
+    """Goes to the next deadline whenever all tasks wait, and is no mock clock for the peer."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def start_clock(self) -> None: ...
+
+    def current_time(self) -> float:
+        return self._now
+
+    def deadline_to_sleep_time(self, deadline: float) -> float:
+        if deadline < float("inf"):
+            self._now = max(self._now, deadline)
+        return 0.0 if deadline <= self._now else 1.0
+
+
+@pytest.fixture
+def jumping_clock() -> JumpingClock:
+    return JumpingClock()
+
+
+@pytest.mark.parametrize(
+    "use", [lambda peer: peer.expect("ping"), lambda peer: peer.send({"a": "x" * 100_000})]
+)
+async def test_peer_waits_twenty_seconds_of_a_real_clock(
+    use: Callable[[ScriptedPeer], Awaitable[object]], jumping_clock: JumpingClock
+) -> None:
+    peer, _ = pair()
+    with pytest.raises(AssertionError):
+        await use(peer)
+    assert jumping_clock.current_time() == pytest.approx(20)
+
+
+@pytest.mark.parametrize("count", [300, 301])
+async def test_peer_failure_shows_three_hundred_characters_of_a_line(count: int) -> None:
+    peer, other = pair()
+    await other.send_all(b"x" * count + b"\n")
+    await peer.receive_line()
+    await other.aclose()
+    with pytest.raises(AssertionError) as caught:
+        await peer.receive()
+    cut = "..." if count > 300 else ""
+    assert str(caught.value).splitlines()[-1] == f"  <- {'x' * 300}{cut}"
