@@ -53,6 +53,7 @@ def found_in(old: Any, new: Any, *, is_input: bool) -> list[tuple[str, str, Any]
             {**S, "maxLength": 3},
             [("", "has a narrower maxLength: 4 → 3", "aaaa")],
         ),
+        (S, {**S, "minLength": 0}, []),
         (S, {**S, "minLength": "2"}, [("", 'has a narrower minLength: none → "2"', UNCLEAR)]),
         (W, {**W, "exclusiveMinimum": 0}, [("", "has a narrower exclusiveMinimum: none → 0", 0)]),
         (
@@ -109,6 +110,16 @@ def found_in(old: Any, new: Any, *, is_input: bool) -> list[tuple[str, str, Any]
             {"type": "array", "prefixItems": [S]},
             {"type": "array", "prefixItems": [S], "items": W},
             [("[]", NO_OTHER, ["", None])],
+        ),
+        (
+            {"type": "array", "prefixItems": [S, S], "maxItems": 1},
+            {"type": "array", "prefixItems": [S, W]},
+            [],
+        ),
+        (
+            obj(a=obj("b", b={**S, "pattern": "(a|b)"}, c=W)),
+            obj(a=obj("b", b={**S, "pattern": "(a|b)"}, c=S)),
+            [("a.c", "no longer accepts integer", UNCLEAR)],  # there is no example of `b`
         ),
         (array(W), array(W, contains={"const": 1}), [("", "has another contains", UNCLEAR)]),
         (

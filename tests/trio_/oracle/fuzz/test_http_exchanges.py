@@ -347,6 +347,18 @@ async def test_session_that_the_server_does_not_know_is_spent(
         assert (session.spent, session.last_status) == (is_spent, status)
 
 
+async def test_other_path_that_is_not_found_does_not_end_the_session(autojump_clock: Any) -> None:
+    """The request doesn't name the session."""
+    async with played_target() as (target, server):
+        session = await opened(target)
+        session.session_id = b"s"
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(session.exchange, GET, b"")
+            await trio.testing.wait_all_tasks_blocked()
+            await server.streams[-1].send_all(response_of(b'{"a": "b"}', 404))
+        assert (session.spent, session.last_status) == (False, 404)
+
+
 async def test_request_that_is_cancelled_by_its_exchange_ends_on_our_side(
     autojump_clock: Any,
 ) -> None:

@@ -312,6 +312,38 @@ async def test_reconnection_begins_another_session_after_any_end(autojump_clock:
     assert (outcome.reconnects, target.starts, outcome.faults) == (2, 3, [])
 
 
+@pytest.mark.parametrize(("steps", "kinds"), [([], ["crash"]), ([("disconnect",)], [])])
+async def test_crash_of_a_process_after_a_reconnection_is_a_fault(
+    autojump_clock: Any, steps: Any, kinds: list[str]
+) -> None:
+    """Only the one that was disconnected may end with any status."""
+    target = MemoryTarget(same_each_time(answers))
+    starts: list[int] = []
+
+    class Ending(MortalSession):
+        status, deadly = 1, ("tools/list", 0)
+
+        async def disconnect(self) -> None:
+            starts.append(1)
+            self.exit_status = 1
+            await super().disconnect()
+
+    target.session_class = Ending
+    unusual = ("open", OLD, "twice", "all")
+    outcome = await play_case(target, [OPEN, ("reconnect",), unusual, *steps, LIST])
+    assert [each.kind for each in outcome.faults if each.kind == "crash"] == kinds
+
+
+async def test_session_serves_further_cases_unless_it_ended(autojump_clock: Any) -> None:
+    session = await MemoryTarget(same_each_time(answers)).open(keep=True)
+    await Player().play([OPEN, LIST], session)
+    spent = [session.spent]
+    session.end("over")
+    await Player().play([], session)
+    assert [*spent, session.spent] == [False, True]
+    await session.aclose()
+
+
 @pytest.mark.parametrize(
     ("wanted", "steps", "seconds"),
     [
