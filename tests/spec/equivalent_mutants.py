@@ -487,4 +487,10 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "if True:\n    ...",
         "done does nothing once there is an outcome",
     ),
+    Equivalent(
+        "mcp_core/contract/_schemas.py::_outer",
+        "return NO_SCHEMA if value is NO_SCHEMA or value is None else document(value[0])",
+        "return NO_SCHEMA if value is NO_SCHEMA or value is None else document(value[-1])",
+        "an inner document is a tuple of one value",
+    ),
 )
