@@ -493,4 +493,10 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "return NO_SCHEMA if value is NO_SCHEMA or value is None else document(value[-1])",
         "an inner document is a tuple of one value",
     ),
+    Equivalent(
+        "mcp_trio/host/_config_files.py::_find_project",
+        "inside = above[:above.index(root) + 1]",
+        "inside = above[:above.index(root) + 0]",
+        "the root is the answer too if no directory below it has the file",
+    ),
 )

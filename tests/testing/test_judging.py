@@ -10,6 +10,7 @@ import pytest
 import mcp_trio
 from mcp_core.trace import HttpHead, InvalidTrace, TraceLine
 from mcp_trio.testing import FoundFaults, NothingJudged, _judging, connect_judged, judge_trace
+from tests.harness.jsonrpc import request
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -236,3 +237,34 @@ def test_text_shows_the_lines_of_a_fault_that_are_there(tmp_path: Path) -> None:
         r"server: a\u001b",
         r"server: b'\xff'",
     ]
+
+
+def test_line_that_is_damaged_is_not_shown(tmp_path: Path) -> None:
+    path = trace(tmp_path / "a", ("server", "junk"))
+    path.write_text(path.read_text() + "no JSON\n")
+    with pytest.raises(FoundFaults) as failure:
+        judge_trace(path)
+    assert "line 5, server: junk" in str(failure.value)
+    assert "line 6" not in str(failure.value)
+
+
+def test_fault_without_a_link_has_no_line_for_it(tmp_path: Path) -> None:
+    path = trace(tmp_path / "a", PING, PONG)
+    header, *lines = path.read_text().splitlines()
+    finding = {"finding": {"row": "crash", "side": "server", "verdict": "fail"}}
+    path.write_text("\n".join([json.dumps(json.loads(header) | finding), *lines, ""]))
+    with pytest.raises(FoundFaults) as failure:
+        judge_trace(path)
+    assert [each.row for each in failure.value.findings] == ["crash"]
+    assert [each for each in str(failure.value).splitlines() if not each.strip()] == []
+
+
+def test_file_is_taken_as_the_whole_conversation(tmp_path: Path) -> None:
+    """So a request before the handshake is a fault. A part of one could not show that."""
+    path = trace(tmp_path / "a")
+    header, *opening = path.read_text().splitlines()
+    call = {"t": 0, "from": "client", "raw": json.dumps(request(9, "tools/list"))}
+    path.write_text("\n".join([header, json.dumps(call), *opening, ""]))
+    with pytest.raises(FoundFaults) as failure:
+        judge_trace(path)
+    assert "client" in {each.side for each in failure.value.findings}

@@ -230,6 +230,12 @@ def test_approvals_above_the_limit_are_not_written(
         file.load()
 
 
+def test_approvals_above_64_mib_are_not_written(file: ApprovalFile) -> None:
+    with pytest.raises(InvalidApprovals, match="are larger than 64 MiB; remove"):
+        file._write(bytes(64 * 1024 * 1024 + 1))
+    assert not file.path.parent.exists()
+
+
 def test_change_while_another_one_takes_too_long_raises(
     file: ApprovalFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -470,3 +471,27 @@ def test_file_that_is_written_in_place_is_read_or_a_problem(
     finally:
         stop.set()
         writer.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="Windows has no permission bits")
+def test_named_file_that_others_may_write_is_read_unless_only_safe_ones_are_wanted(
+    root: Path, environ: Mapping[str, str]
+) -> None:
+    file = write(root / ".mcp.json", servers("one"))
+    file.chmod(0o666)
+    files = ConfigFiles(files=(("project", file),), directory=root, environ=environ)
+    assert set(files.read().servers) == {"one"}
+    found = replace(files, only_safe=True).read()
+    assert found.servers == {}
+    assert "the file is refused: other users may write to" in found.problems[0].problem
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="Windows has no permission bits")
+def test_directory_that_others_may_write_to_is_no_problem_without_a_file(
+    root: Path, environ: Mapping[str, str]
+) -> None:
+    root.chmod(0o777)
+    found = find_config_files(root, environ).read()
+    assert (found.servers, found.problems) == ({}, ())
+    write(root / ".mcp.json", servers("one"))
+    assert "the file is refused" in find_config_files(root, environ).read().problems[0].problem
