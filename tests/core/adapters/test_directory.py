@@ -140,6 +140,13 @@ def test_listing_says_whether_it_is_complete(
     assert found["isComplete"] is is_complete
 
 
+def test_listing_has_a_thousand_entries_at_most(tmp_path: Path) -> None:
+    for number in range(1_001):
+        (tmp_path / str(number)).touch()
+    found = listing(DirectoryReader(tmp_path, "docs://x", 9))
+    assert (len(found["entries"]), found["isComplete"]) == (1_000, False)
+
+
 def test_listing_below_the_root_has_whole_uris_and_only_known_types(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "c.unknown").write_text("12")
