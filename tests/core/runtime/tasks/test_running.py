@@ -190,6 +190,8 @@ def test_progress_is_sent_and_becomes_the_message(
 
 
 def test_progress_reported_without_waiting_keeps_the_interval() -> None:
+    """However often it is reported, one task waits to store the last text."""
+
     async def main(stage: ServiceStage) -> None:
         task, _ = await stage.start()
         for number in range(3):
@@ -197,6 +199,8 @@ def test_progress_reported_without_waiting_keeps_the_interval() -> None:
         await stage.passes(0)
         for number in range(3, 6):
             task.progress_nowait(number, None, None)
+            await task.message(str(number))
+        assert len(stage.runtime.nursery.child_tasks) == 1  # one waits to store the last
         await stage.passes(0.99)
         assert (await stage.record()).message == "2"
         await stage.passes(0.01)
