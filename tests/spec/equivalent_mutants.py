@@ -499,4 +499,22 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "inside = above[:above.index(root) + 0]",
         "the root is the answer too if no directory below it has the file",
     ),
+    *(
+        Equivalent(
+            "mcp_core/runtime/tasks/_held.py::HeldCalls.release",
+            "key, size = self._calls.pop(task, ('', -1))",
+            f"key, size = self._calls.pop(task, ('', {size}))",
+            "any negative size ends the method, and one of 0 bytes leaves the sums as they are",
+        )
+        for size in ("-2", "-0")
+    ),
+    *(
+        Equivalent(
+            "mcp_core/runtime/tasks/_running.py::RunningTask._send_progress",
+            "if not isfinite(progress) or not isfinite(total or 0.0):\n    ...",
+            f"if not isfinite(progress) or not isfinite(total or {number}):\n    ...",
+            "every finite number stands as well for a total of 0, or none",
+        )
+        for number in ("1.0", "-1.0")
+    ),
 )
