@@ -17,6 +17,7 @@ from mcp_core import McpError
 from mcp_core.protocol.revisions._dialects import DIALECTS
 from mcp_core.registry import Server, Tasks
 from mcp_core.runtime.tasks import TaskService
+from mcp_core.runtime.tasks._running import TaskJob
 from mcp_core.tasks import Cancel, TaskCall, TaskLimits, TaskStoreError
 from mcp_core.types import ClientCapabilities
 from tests.core.runtime.tasks.served import ServiceStage, play
@@ -299,6 +300,79 @@ def test_lost_task_that_cannot_run_again_fails() -> None:
         assert not stage.runtime.jobs
 
     play(main, durable=True)
+
+
+def test_lost_task_is_taken_over_by_one_worker_and_run_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The next serial number is what keeps a second worker from taking the same one."""
+
+    async def main(stage: ServiceStage) -> None:
+        job = object()
+        taken: list[Any] = []
+
+        def for_lost(service: object, record: Any) -> object:
+            taken.append(record)
+            return job
+
+        monkeypatch.setattr(TaskJob, "for_lost", for_lost)
+        service = stage.service
+        for id in "abc":
+            await service.records.create(new_record(id, worker="gone", call=CALL))
+        lost = await stage.record()
+        assert await service._recover(lost)
+        assert not await service._recover(lost)
+        found = await stage.record()
+        assert (found.worker, found.serial, taken) == (service.worker, 2, [found])
+        assert stage.runtime.jobs == [job]
+        await stage.start(new_record("d"))
+        service._run_again(await stage.record("d"))  # it runs already
+        service._closed = True
+        assert await service._recover(await stage.record("b"))
+        assert stage.runtime.jobs == [job]  # the next worker runs it
+
+    play(main, durable=True)
+
+
+def test_expired_tasks_make_room_for_a_new_one() -> None:
+    async def main(stage: ServiceStage) -> None:
+        await stage.service.create(new_record("a", ttl=5.0), PEER)
+        stage.service._held.release(new_record("a").key)
+        with pytest.raises(McpError, match="you have 1 tasks already"):
+            await stage.service.create(new_record("b"), PEER)
+        await trio.sleep(5)
+        await stage.service.create(new_record("b"), PEER)
+        assert [record.id for record in await stage.store.page("ada", "", 9)] == ["b"]
+
+    play(main, per_principal=1, lease=3000)
+
+
+def test_upkeep_runs_once_however_many_tasks_are_created() -> None:
+    async def main(stage: ServiceStage) -> None:
+        before = len(stage.runtime.nursery.child_tasks)
+        for id in "ab":
+            await stage.service.create(new_record(id), PEER)
+        await stage.passes(0)
+        assert len(stage.runtime.nursery.child_tasks) == before + 1
+
+    play(main)
+
+
+@pytest.mark.parametrize("is_shut_down", [False, True])
+def test_failure_of_a_store_is_logged_until_it_may_be_closed(is_shut_down: bool) -> None:
+    async def main(stage: ServiceStage) -> None:
+        async def fail() -> None:
+            raise ZeroDivisionError
+
+        async def do_nothing() -> None:
+            pass
+
+        stage.service._is_shut_down = is_shut_down
+        assert await stage.service._try(fail) is False
+        assert len(stage.runtime.warnings) == (not is_shut_down)
+        assert await stage.service._try(do_nothing) is True
+
+    play(main)
 
 
 def test_task_that_was_lost_and_is_ours_or_changed_is_left_alone() -> None:
