@@ -141,8 +141,11 @@ def test_read_has_a_connection_of_its_own(run: Any) -> None:
                     await read()
             waits[b"XREAD"] = b"_\r\n"
             assert not (await client.read("s", "7-0", seconds=0.1, size=5)).entries
+            asked = [b"XREAD", b"COUNT", b"5", b"BLOCK", b"100", b"STREAMS", b"s", b"7-0"]
+            assert peer.commands[-1] == asked
             waits[b"XREAD"] = entries
             found = await client.read("s", "7-0", seconds=0.1)
+            assert peer.commands[-1][2] == b"100"  # entries, unless the caller says how many
             assert found.entries == [(b"7-1", b"one"), (b"7-2", b"")]
             assert found.before is None
             waits[b"XRANGE"] = b"*1\r\n*2\r\n$3\r\n7-2\r\n" + bulk(b"x", b"y")
