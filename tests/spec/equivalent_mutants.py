@@ -517,4 +517,10 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         )
         for number in ("1.0", "-1.0")
     ),
+    Equivalent(
+        "mcp_core/runtime/_http_requests.py::HttpRequestRunner._exchange",
+        "if self._waiting[0] or self._waiting[1]:\n    ...",
+        "if True:\n    ...",
+        "_wake_next looks at both queues itself, and wakes none: only slower",
+    ),
 )

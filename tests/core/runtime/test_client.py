@@ -1122,5 +1122,6 @@ def test_cache_that_is_cleared_gives_nothing() -> None:
     assert names(value(client, client.list_tools(), page("b", ttl=60_000))) == "b"
     uncached = opened(E, cache=False)
     uncached.clear_cache()
-    _, sent = run_call(uncached, uncached.list_tools(), page("a", ttl=60_000))
-    assert len(sent) == 1
+    for _ in range(2):
+        _, sent = run_call(uncached, uncached.list_tools(), page("a", ttl=60_000))
+        assert len(sent) == 1
