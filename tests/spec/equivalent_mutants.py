@@ -523,4 +523,13 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "if True:\n    ...",
         "_wake_next looks at both queues itself, and wakes none: only slower",
     ),
+    *(
+        Equivalent(
+            "mcp_trio/http_server/_h2_connection.py::H2ServerConnection._receive_body",
+            "if type(stream.body) is not bytearray:\n    ...",
+            f"if {condition}:\n    ...",
+            "the body is then copied for each piece, or stays bytes: the same, only slower",
+        )
+        for condition in ("type(stream.body) is bytearray", "True", "False")
+    ),
 )

@@ -558,6 +558,18 @@ async def test_h11_server_invalid_chunks_get_400() -> None:
     assert site.exchanges[0].gone_at is not None
 
 
+async def test_h11_server_error_lets_its_client_finish(autojump_clock: MockClock) -> None:
+    """A client that is reset while it sends would lose the response."""
+    async with serving(FakeRouter()) as served:
+        wire = served.connect()
+        assert (await wire.ask(post("/echo", b"5\r\nhelloXX", CHUNKED))).status == 400
+        assert await ended(wire)
+        await wire.send(b"x" * 600)
+        assert served.open == 1
+        await trio.sleep(1.1)
+        assert served.open == 0
+
+
 async def test_h11_server_invalid_chunks_after_the_response_close() -> None:
     async with serving(FakeRouter()) as served:
         wire = served.connect()
@@ -603,6 +615,41 @@ async def test_h11_server_invalid_request_gets_an_error_and_a_close(
     assert [exchange.body for exchange in site.exchanges] == [b"good", b"too"]
 
 
+# -- Shutdown ------------------------------------------------------------------------------------
+
+
+async def test_h11_server_shutdown_closes_an_idle_connection_at_once(
+    autojump_clock: MockClock,
+) -> None:
+    async with serving(FakeRouter()) as served:
+        wire = served.connect()
+        await wire.ask(post())
+        served.connections[0].shutdown()
+        assert await ended(wire)
+        await wait()
+        assert (trio.current_time(), served.open) == (0, 0)
+
+
+async def test_h11_server_shutdown_completes_the_running_exchange(
+    autojump_clock: MockClock,
+) -> None:
+    """Only its response tells the client that the connection closes."""
+    site = FakeRouter()
+    async with serving(site) as served:
+        wire = served.connect()
+        await wire.send(post("/later"))
+        await wait()
+        served.driver.stopping = True
+        served.connections[0].shutdown()
+        await trio.sleep(5)
+        site.exchanges[0].send(Head(200, []), Body(b"at last"), End())
+        served.driver.pump()
+        answer = await wire.answer()
+        assert (answer.body, answer.headers[b"connection"]) == (b"at last", b"close")
+        assert await ended(wire)
+        assert trio.current_time() == 5
+
+
 # -- Disconnects ---------------------------------------------------------------------------------
 
 
@@ -642,6 +689,24 @@ async def test_h11_server_disconnect_during_a_handler_is_noticed(
         assert served.open == 0
         site.exchanges[0].send(Head(200, []), End())
         served.driver.pump()
+
+
+async def test_h11_server_half_close_ends_a_response_that_is_incomplete(
+    autojump_clock: MockClock,
+) -> None:
+    """Its client reads nothing, and the rest may come in an hour: there is nothing to wait for."""
+    site = FakeRouter()
+    async with serving(site) as served:
+        wire = served.connect()
+        await wire.send(post("/stream"))
+        await wait()
+        site.exchanges[0].send(Body(b"x" * 1_000_000))
+        served.driver.pump()
+        await wait()  # it is being written, and cannot complete
+        assert isinstance(wire.stream, trio.abc.HalfCloseableStream)
+        await wire.stream.send_eof()
+        await wait()
+        assert (site.exchanges[0].gone_at, served.open) == (0, 0)
 
 
 async def test_h11_server_half_close_gets_the_response_being_written() -> None:

@@ -29,6 +29,7 @@ from tests.harness.wire.http2_frames import (
     RST_STREAM,
     SETTINGS,
     WINDOW_UPDATE,
+    FrameReader,
     block,
     frame,
     number,
@@ -363,6 +364,57 @@ async def test_h2_server_unread_stream_is_reset_after_a_timeout(
         assert [(entry.status, entry.size) for entry in served.access_log] == [(200, 65_536)]
 
 
+async def test_h2_server_event_stream_that_is_read_late_has_no_timeout_any_more(
+    autojump_clock: MockClock,
+) -> None:
+    """The deadline of what was unread would reset a stream that only has nothing to send."""
+    site = FakeRouter()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(asking(1, b"", b"/stream"))
+        await wire.until(HEADERS, 1, END_HEADERS)
+        site.exchanges[0].send(Body(b"x" * 65_536))
+        served.driver.pump()
+        await trio.sleep(20)
+        await wire.send(window(0, 1_000), window(1, 1_000))
+        await wire.settle()
+        assert len(wire.answers[1].body) == 65_536
+        await trio.sleep(100)
+        site.exchanges[0].send(Body(b"y"), End())
+        served.driver.pump()
+        answer = await wire.answer(1)
+        assert (answer.body[65_536:], answer.reset) == (b"y", None)
+
+
+async def test_h2_server_writes_at_most_256_kib_at_a_time() -> None:
+    """The time for each write is limited, so a slow client must not get more at once."""
+    writes: list[bytes] = []
+    ours, theirs = memory_pair()
+    stream = trio.StapledStream(ours, ours)
+
+    async def send_all(data: bytes) -> None:
+        writes.append(data)
+        await ours.send_all(data)
+
+    stream.send_all = send_all  # type: ignore[method-assign]
+    async with h2_serving(answering(600_000)) as served:
+        served.connect(stream)
+        wire = H2Wire(theirs)
+        await wire.send(PREFACE, frame(SETTINGS, 0, 0, setting(4, 2**30)), window(0, 2**30))
+        await wire.settle()
+        writes.clear()
+        await wire.send(asking(1, b"", b"/large"))
+        await wire.answer(1)
+        reader = FrameReader()
+        sizes = [
+            sum(len(each.payload) for each in reader.feed(data) if each.kind == DATA)
+            for data in writes
+        ]
+        # With the frames' own headers it is a little more, and the last frame leaves by itself.
+        assert sizes == [240 * KIB, 16 * KIB, 240 * KIB, 16 * KIB, 600_000 - 512 * KIB]
+        await theirs.aclose()
+
+
 async def test_h2_server_large_responses_take_turns() -> None:
     async with h2_serving(answering(150_000)) as served:
         wire = served.connect()
@@ -572,6 +624,20 @@ async def test_h2_server_later_head_times_out(autojump_clock: MockClock) -> None
         assert trio.current_time() == 60
 
 
+async def test_h2_server_bytes_of_a_head_do_not_restart_its_timeout(
+    autojump_clock: MockClock,
+) -> None:
+    async with h2_serving(FakeRouter()) as served:
+        wire = await served.meet()
+        await wire.ask(1)
+        head = post(3)
+        for second in range(10):
+            await wire.send(head[second : second + 1])
+            await trio.sleep(1)
+        assert await wire.end() == NO_ERROR
+        assert trio.current_time() == 10
+
+
 async def test_h2_server_head_timeout_starts_with_the_head(autojump_clock: MockClock) -> None:
     site = FakeRouter()
     async with h2_serving(site) as served:
@@ -653,6 +719,44 @@ async def test_h2_server_slow_body_needs_minimum_progress(
             await wire.send(frame(DATA, END_STREAM, 1))
             assert (await wire.answer(1)).status == 200
         assert site.exchanges[1].gone_at is None
+
+
+async def test_h2_server_late_body_ends_its_exchange_although_the_error_is_unread(
+    autojump_clock: MockClock,
+) -> None:
+    site = FakeRouter()
+    async with h2_serving(site) as served:
+        wire = served.connect()
+        await wire.send(PREFACE, frame(SETTINGS, 0, 0, setting(4, 0)), post(1))
+        await wire.until(HEADERS, 1, END_HEADERS)
+        assert (wire.answers[1].status, wire.answers[1].body) == (408, b"")
+        assert (trio.current_time(), site.exchanges[0].gone_at) == (30, 30)
+        await wire.send(window(1, 1_000))
+        assert (await wire.answer(1)).body == b"The body of the request took too long.\n"
+
+
+async def test_h2_server_body_that_is_wanted_no_more_gets_no_window_and_no_timeout(
+    autojump_clock: MockClock,
+) -> None:
+    """The exchange stops reading in the middle, and its response takes long."""
+    site = FakeRouter()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(post(1), frame(DATA, 0, 1, bytes(16_000)))
+        await wire.settle()
+        (exchange,) = site.exchanges
+        exchange.reading = False
+        await wire.send(*[frame(DATA, 0, 1, bytes(16_000))] * 2)
+        await wire.settle()
+        assert room_given(wire, 1) == 0
+        assert served.connections[0]._body_bytes == 0
+        await trio.sleep(100)
+        await wire.settle()
+        assert 1 not in wire.answers
+        exchange.send(Head(403, []), Body(b"no"), End())
+        served.driver.pump()
+        assert (await wire.answer(1)).body == b"no"
+        assert len(exchange.body) == 16_000
 
 
 async def test_h2_server_progress_counts_once(autojump_clock: MockClock) -> None:
@@ -862,6 +966,28 @@ async def test_h2_server_goaway_of_the_client_completes_its_requests(
         served.driver.pump()
         assert (await wire.answer(1)).body == b"at last"
         assert await wire.end() == NO_ERROR
+        assert trio.current_time() == 5
+
+
+@pytest.mark.parametrize("announced", [False, True])
+@pytest.mark.parametrize("payload", [b"leaving?", b"leaving!"])
+async def test_h2_server_goaway_waits_for_the_answer_to_its_own_ping(
+    announced: bool, payload: bytes
+) -> None:
+    """Another answer, or one to no ping at all, says nothing about the first GOAWAY."""
+    site = FakeRouter()
+    async with h2_serving(site) as served:
+        wire = await served.meet()
+        await wire.send(asking(1, b"", b"/later"))
+        await wire.settle()
+        if announced:
+            served.connections[0].shutdown()
+            await wire.until(GOAWAY)
+        await wire.send(frame(PING, ACK, 0, payload))
+        await wire.settle()
+        ends = announced and payload == b"leaving?"
+        assert any(each.kind == GOAWAY for each in wire.frames) is ends
+        assert ((await wire.ask(3, b"body")).reset == REFUSED) is ends
 
 
 async def test_h2_server_closes_after_the_maximum_of_requests(

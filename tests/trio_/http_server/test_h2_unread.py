@@ -22,7 +22,7 @@ from mcp_trio.http_server._connection import WRITE_SECONDS, WRITE_SIZE
 from mcp_trio.http_server._h2_connection import H2ServerConnection
 from mcp_trio.http_server._h2_unread import LONG, UnreadResponses
 from tests.harness.wire.http2_client import CANCEL, H2Answer, H2Wire, asking, h2_serving
-from tests.harness.wire.http2_frames import window
+from tests.harness.wire.http2_frames import RST_STREAM, SETTINGS, frame, number, setting, window
 from tests.harness.wire.router import (
     POST,
     E,
@@ -142,6 +142,25 @@ async def test_h2_requests_wait_while_much_is_unread_and_go_on_once_it_is_read()
             assert hoard.held <= LIMITS.unread + 2 * SIZE
         assert all(map(is_whole, await hoard.results(*streams, 61)))
         assert (hoard.ran, hoard.held) == (31, 0)
+
+
+async def test_h2_requests_go_on_once_the_unread_responses_are_given_up() -> None:
+    """The client's resets cause no output, and a waiting request starts all the same.
+
+    All windows are closed, so that no write is under way when the resets arrive.
+    """
+    async with hoarding() as hoard:
+        await hoard.wire.send(frame(SETTINGS, 0, 0, setting(4, 0)))
+        await hoard.call("later", *ids(1, 30))
+        hoard.go.set()
+        await wait()
+        await hoard.call("now", 61)
+        assert hoard.ran == 30
+        await hoard.wire.send(
+            *[frame(RST_STREAM, 0, stream, number(CANCEL)) for stream in ids(1, 30)]
+        )
+        await wait()
+        assert hoard.ran == 31
 
 
 async def test_h2_response_that_is_read_slowly_holds_up_no_others() -> None:
