@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +13,7 @@ import trio.testing
 
 from mcp_core.http import (
     Action,
+    End,
     Endpoint,
     Exchange,
     HostOriginPolicy,
@@ -255,6 +257,42 @@ async def test_http_driver_router_deadline_is_met_whenever_it_is_set(
         assert site.times == [15]
 
 
+async def test_http_driver_end_of_a_job_writes_all_the_output_that_it_causes() -> None:
+    """The job's own task writes the first output, and new tasks write the others."""
+    written: list[int] = []
+
+    class Token:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def wake(self) -> None:
+            driver.write_soon(self.write)
+
+        async def write(self) -> None:
+            await trio.lowlevel.checkpoint()
+            written.append(self.number)
+
+    marked: list[bool] = []
+    conversation = SimpleNamespace(mark_dirty=lambda: marked.append(True))
+    runtime: Any = SimpleNamespace(conversation=conversation, closed=False)
+    site = FakeRouter()
+    async with open_http_server_driver(site) as driver:  # type: ignore[arg-type]
+        for count in 3, 0:
+            for number in range(count):
+                head = RequestHead(b"POST", b"/later", [])
+                site.begin(head, trio.current_time(), token=Token(number)).send(End())
+            driver._jobs += 1
+            write = driver.job_ended(runtime)
+            await wait()
+            assert sorted(written) == list(range(1, count))
+            assert (write is None) is (count == 0)
+            if write is not None:
+                await write()
+                assert written.pop() == 0
+            written.clear()
+        assert marked == [True, True]
+
+
 # -- Internal errors -----------------------------------------------------------------------------
 
 
@@ -380,5 +418,6 @@ async def test_http_driver_cancelled_ends_at_once(autojump_clock: MockClock) -> 
             DriverHarness(driver).ask(calling(1, "sleep", {"seconds": 30}))
             await trio.sleep_forever()
     assert trio.current_time() == 1
+    assert driver.stopping
     assert log == ["slept"]
     assert server._listeners == {}

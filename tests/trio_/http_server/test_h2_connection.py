@@ -168,6 +168,8 @@ async def test_h2_server_response_without_body_has_none(
         answer = await wire.answer(1)
         assert (answer.status, answer.body) == (status, b"")
         assert (await wire.ask(3, b"and on")).body == b"and on"
+        await wire.settle()
+        assert wire.answers[1].reset is None  # the stream has ended once, with its head
 
 
 async def test_h2_server_drops_connection_headers() -> None:

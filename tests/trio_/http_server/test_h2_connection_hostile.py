@@ -293,6 +293,9 @@ FLOODS = {
     "continuations": [frame(HEADERS, 0, 1), *[frame(CONTINUATION, 0, 1)] * 20_000],
     "calls that are given up": [given_up(id) for id in range(1, 40_001, 2)],
     "calls that are none": [post(id, b"no path", flags=WHOLE) for id in range(1, 40_001, 2)],
+    "calls with too much of a body": [
+        asking(id, b"1", b"/echo", (b"content-length", b"0")) for id in range(1, 40_001, 2)
+    ],
     "calls that overflow their window": [
         post(id) + window(id, 2**31 - 1) for id in range(1, 40_001, 2)
     ],
