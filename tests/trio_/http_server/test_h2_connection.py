@@ -156,6 +156,7 @@ async def test_h2_server_event_stream_is_sent_piece_by_piece() -> None:
 async def test_h2_server_response_without_body_has_none(
     method: bytes, path: bytes, status: int
 ) -> None:
+    """Its stream ends with the head. To end it once more would be an error, and reset it."""
     site = FakeRouter()
     site.on_complete = lambda exchange: (
         exchange.send(Head(200, []), Body(b"x" * 100), End())
@@ -169,7 +170,7 @@ async def test_h2_server_response_without_body_has_none(
         assert (answer.status, answer.body) == (status, b"")
         assert (await wire.ask(3, b"and on")).body == b"and on"
         await wire.settle()
-        assert wire.answers[1].reset is None  # the stream has ended once, with its head
+        assert wire.answers[1].reset is None
 
 
 async def test_h2_server_drops_connection_headers() -> None:
@@ -394,8 +395,8 @@ async def test_h2_server_writes_at_most_256_kib_at_a_time() -> None:
     ours, theirs = memory_pair()
     stream = trio.StapledStream(ours, ours)
 
-    async def send_all(data: bytes) -> None:
-        writes.append(data)
+    async def send_all(data: bytes | bytearray | memoryview) -> None:
+        writes.append(bytes(data))
         await ours.send_all(data)
 
     stream.send_all = send_all  # type: ignore[method-assign]
