@@ -532,4 +532,16 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         )
         for condition in ("type(stream.body) is bytearray", "True", "False")
     ),
+    Equivalent(
+        "mcp_trio/http_server/_driver.py::HttpServerDriver.job_ended",
+        "if not self._jobs:\n    ...",
+        "if True:\n    ...",
+        "a task that waits looks again whether jobs run, and waits on: only slower",
+    ),
+    Equivalent(
+        "mcp_trio/http_server/_h11_heads.py::CHUNKED",
+        "CHUNKED: Final = -1",
+        "CHUNKED: Final = -2",
+        "it is only compared, and no length is negative",
+    ),
 )
