@@ -490,6 +490,7 @@ def test_tools_with_one_name_are_compared_by_the_last_one() -> None:
     assert shown(named("a"), named("b", "c")) == [twice, change("a", "c")]
     assert shown(named("a", "b"), named("c")) == [change("b", "c")]
     assert shown(named("a", "b"), named("b")) == []
+    assert shown(named("a", "b", "b"), named("a", "b")) == []
 
 
 CONTAINERS = ["properties", "$defs", "definitions", "patternProperties"]

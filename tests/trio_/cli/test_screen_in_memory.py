@@ -148,3 +148,11 @@ def test_prompt_hides_the_progress_bar_until_its_end() -> None:
         assert len(stops) == 2
 
     assert written_by(write) == "a: b: \n"
+
+
+def test_only_text_from_right_to_left_is_isolated() -> None:
+    def write(screen: Screen) -> None:
+        screen.begin_prompt("a ", "é ", "שלום", "مرحبا: ")
+        screen.end_prompt(ended=True)
+
+    assert written_by(write) == "a é \u2068שלום\u2069\u2068مرحبا: \u2069"
