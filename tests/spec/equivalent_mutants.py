@@ -544,4 +544,22 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "CHUNKED: Final = -2",
         "it is only compared, and no length is negative",
     ),
+    Equivalent(
+        "mcp_trio/testing/hostile/_client_attacks.py::_Wire.__init__",
+        "self._last = 0.0",
+        "pass",
+        "it is read only once each connection has a response, which sets it",
+    ),
+    Equivalent(
+        "mcp_trio/testing/hostile/_client_attacks.py::_Wire.__init__",
+        "self._last = 0.0",
+        "self._last = 1.0",
+        "it is read only once each connection has a response, which sets it",
+    ),
+    Equivalent(
+        "mcp_trio/testing/hostile/_client_attacks.py::_Wire.__init__",
+        "self._last = 0.0",
+        "self._last = -1.0",
+        "it is read only once each connection has a response, which sets it",
+    ),
 )

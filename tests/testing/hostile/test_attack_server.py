@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 import pytest
 import trio
@@ -11,6 +12,8 @@ from trio.testing import memory_stream_pair
 
 from mcp_trio.testing import hostile
 from mcp_trio.testing.hostile._attack import local_url
+from mcp_trio.testing.hostile._client_attacks import _Wire
+from mcp_trio.testing.hostile._server import AttackedRequest, _Exhausted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -307,3 +310,44 @@ async def test_url_of_this_machine_is_attacked_there(
 def test_url_elsewhere_is_no_local_url(url: str) -> None:
     with pytest.raises(ValueError, match="only such servers are attacked"):
         local_url(url)
+
+
+# -- Limits ----------------------------------------------------------------------------------------
+
+
+async def test_attack_that_begins_late_counts_its_own_time(
+    network: AttackedNetwork, autojump_clock: MockClock
+) -> None:
+    await trio.sleep(100)
+    assert (await attack(network)).seconds < 1
+
+
+class CountingStream:
+    """A connection that counts what is sent."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+
+    async def send_all(self, data: bytes) -> None:
+        await trio.lowlevel.checkpoint()
+        self.sent += len(data)
+
+
+async def test_attack_sends_nothing_beyond_its_bound() -> None:
+    """A part that begins within 8 MiB is sent whole, and nothing after it."""
+    stream: Any = CountingStream()
+    wire = _Wire(urlsplit(URL), {}, reads=False)
+    wire.streams.append(stream)
+    wire.sent = hostile.MAX_BYTES
+    await wire.send(b"12345", b"6789")
+    await wire.send(b"x")
+    await wire.repeat(b"x")
+    assert (stream.sent, wire.sent) == (5, hostile.MAX_BYTES + 5)
+
+    server = hostile.HostileServer("http://x/mcp")
+    request = AttackedRequest(stream, server, b"", {})
+    server.bytes_sent = hostile.MAX_BYTES
+    with pytest.raises(_Exhausted):
+        await request.send(b"12345", b"6789")
+    assert (stream.sent, server.bytes_sent) == (10, hostile.MAX_BYTES + 5)
+    assert request.other_url == ""
