@@ -142,8 +142,8 @@ def test_line_of_table_needs_user_and_inode(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A later Linux may add fields at the end, and a heading isn't an entry."""
-    table(tmp_path, monkeypatch, line)
-    assert _peer_user._entries(socket.AF_INET) == found
+    table(tmp_path, monkeypatch, line, "2: C:1 D:2 01 0:0 00:0 0 9 0 10 1")
+    assert _peer_user._entries(socket.AF_INET) == [*found, ("C:1", "D:2", "01", 9, 10)]
 
 
 def test_table_that_is_no_text_or_of_another_family_has_no_entries(

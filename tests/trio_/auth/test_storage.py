@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mcp_trio import FileStorage, MemoryStorage, TokenStorage
+from mcp_trio.auth import _storage
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -219,3 +220,24 @@ def test_storages_have_a_representation_without_values(tmp_path: Path) -> None:
     storage = MemoryStorage()
     storage.save("k", b"secret")
     assert repr(storage) == "<MemoryStorage of 1>"
+    storage.save("k", None)
+    assert repr(storage) == "<MemoryStorage of 0>"
+
+
+def test_file_storage_without_owners_and_locks_checks_and_locks_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Windows has neither, nor flags that refuse links and pipes when a file is opened."""
+    monkeypatch.setattr(_storage, "_HAS_OWNERS", False)
+    monkeypatch.setattr(_storage, "HAS_LOCKS", False)
+    monkeypatch.setattr(_storage, "lock_file", lambda path: path.name)
+    monkeypatch.delattr(os, "O_NOFOLLOW")
+    monkeypatch.delattr(os, "O_NONBLOCK")
+    storage = FileStorage(tmp_path / "tokens")
+    assert str(storage.lock("k")).endswith(".lock")
+    assert not storage.directory.exists()
+    storage.save("k", b"secret")
+    storage.directory.chmod(0o777)
+    (file,) = storage.directory.iterdir()
+    file.chmod(0o666)
+    assert storage.load("k") == b"secret"

@@ -192,6 +192,27 @@ def test_line_that_would_be_too_long_has_a_thousand_characters_of_each_text(
     assert found["server"] == "s"
 
 
+def test_file_stays_open_between_records(
+    log: AuditFile, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.delattr(os, "open")
+        log.write(record("one"))
+        log.write(record("two"))
+    assert (tools_in(path), log.failures) == (["one", "two"], 0)
+
+
+def test_file_is_opened_by_a_system_without_flags_for_links(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "O_NOFOLLOW")
+    monkeypatch.delattr(os, "O_NONBLOCK")
+    log = AuditFile(path)
+    log.write(record("one"))
+    log.close()
+    assert (tools_in(path), log.failures) == (["one"], 0)
+
+
 def test_writers_side_by_side_write_whole_lines(path: Path) -> None:
     """Two processes may share the log: no line is torn or lost, and each writer's order is kept."""
 
