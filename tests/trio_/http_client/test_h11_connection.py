@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from typing import Any
 
 import h11
@@ -15,6 +16,7 @@ from mcp_trio import memory_pair
 from mcp_trio._nursery import open_quiet_nursery
 from mcp_trio.http_client._h11_connection import (
     H11ClientConnection,
+    has_input,
     open_tunnel,
     request_upgrade,
 )
@@ -502,16 +504,28 @@ async def test_h11_client_close_has_a_second(
 # --- sockets ------------------------------------------------------------------------------------
 
 
-async def test_h11_client_server_closed_is_noticed_on_a_socket() -> None:
+@pytest.mark.parametrize("tls", [False, True])
+async def test_h11_client_server_closed_is_noticed_on_a_socket(tls: bool) -> None:
     [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
     async with listener:
-        ours = await trio.open_tcp_stream(*listener.socket.getsockname())
+        socket = await trio.open_tcp_stream(*listener.socket.getsockname())
+        ours: trio.abc.Stream = socket
+        if tls:
+            ours = trio.SSLStream(socket, ssl.create_default_context(), server_hostname="there")
         theirs = await listener.accept()
         client = H11ClientConnection(ours)
         assert not client.server_closed()
+        assert has_input(ours) is False
         await theirs.aclose()
         await until(client.server_closed)
-        await client.aclose()
+        assert has_input(ours) is True
+        await trio.aclose_forcefully(ours)
+
+
+async def test_stream_without_socket_has_no_known_input() -> None:
+    ours, theirs = memory_pair()
+    await theirs.send_all(b"x")
+    assert has_input(ours) is False
 
 
 # --- tunnels ------------------------------------------------------------------------------------
@@ -541,6 +555,7 @@ async def tunnelled(answer: bytes, *, close: bool = False) -> bytes:
     [
         b"HTTP/1.1 200 Connection established\r\n\r\n",
         b"HTTP/1.1 100 Wait\r\n\r\nHTTP/1.0 200 OK\r\nvia: me\r\n\r\n",
+        b"HTTP/1.1 299 Odd\r\n\r\n",
     ],
 )
 async def test_h11_tunnel_is_opened(answer: bytes) -> None:
@@ -559,6 +574,7 @@ async def test_h11_tunnel_is_opened(answer: bytes) -> None:
             "it answered 407 Proxy Authentication Required",
         ),
         (b"HTTP/1.1 502\r\n\r\n", False, "it answered 502"),
+        (b"HTTP/1.1 300 Choose\r\n\r\n", False, "it answered 300 Choose"),
         (b"SSH-2.0-OpenSSH_9.9\r\n\r\n", True, "its answer is not HTTP/1.1"),
         (b"", True, "it closed the connection"),
         (b"HTTP/1.1 200 OK\r\n\r\nhello", False, "it sent data right after its answer"),
@@ -577,6 +593,14 @@ async def test_h11_tunnel_error_does_not_quote_the_answer() -> None:
         await tunnelled(b"proxy-authorization: Basic x\r\n\r\n")
     [error] = caught.value.exceptions
     assert str(error) == "its answer is not HTTP/1.1: illegal status line"
+
+
+@pytest.mark.parametrize("error", [trio.BrokenResourceError, trio.ClosedResourceError])
+@pytest.mark.parametrize("method", ["send_all", "receive_some"])
+async def test_h11_tunnel_on_a_broken_stream_raises(method: str, error: type[Exception]) -> None:
+    stream: Any = FailingStream(method, error)
+    with pytest.raises(ConnectFailed, match=r"^it closed the connection$"):
+        await open_tunnel(stream, "there:443", [])
 
 
 async def test_h11_tunnel_to_a_closed_proxy_raises() -> None:

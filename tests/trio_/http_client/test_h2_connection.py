@@ -7,7 +7,7 @@ that the client uses them.
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
@@ -47,6 +47,7 @@ from tests.harness.wire.http2_server import (
     MOST,
     OK,
     TABLE,
+    H2Exchange,
     H2Play,
     H2Played,
     playing,
@@ -92,6 +93,15 @@ async def test_h2_client_consecutive_requests() -> None:
         assert repr(play.client) == "<H2ClientConnection open, 0 streams, 3 responses>"
     assert repr(play.client) == "<H2ClientConnection over, 0 streams, 3 responses>"
     assert play.client.server_closed()
+
+
+async def test_h2_client_before_it_is_open_takes_no_requests() -> None:
+    ours, theirs = memory_pair()
+    client = H2ClientConnection(ours, "http")
+    assert (client.capacity, client.response_count, client.received) == (0, 0, False)
+    assert client.server_closed()
+    await ours.aclose()
+    await theirs.aclose()
 
 
 async def test_h2_client_aclose_sends_goaway() -> None:
@@ -592,6 +602,21 @@ async def test_h2_client_paused_responses_extend_the_window_of_the_connection() 
         assert {len(exchange.text) for exchange in paused} == {992_000}
 
 
+async def test_h2_client_paused_response_that_fills_its_window_leaves_the_connection_its_own() -> (
+    None
+):
+    async with playing() as play:
+        exchange, request = await play.receive_request()
+        exchange.pause = trio.Event()
+        await play.server.send(play.server.head(request.stream))
+        await trio.testing.wait_all_tasks_blocked()
+        first = await play.server.until(WINDOW_UPDATE, 0)
+        assert int.from_bytes(first.payload, "big") == 16 * 1024 * 1024 - 65_535
+        await send_data(play, request.stream, 1024 * 1024, of=16_384)
+        extended = await play.server.until(WINDOW_UPDATE, 0)
+        assert int.from_bytes(extended.payload, "big") == 1024 * 1024
+
+
 async def test_h2_client_paused_response_that_ends_is_complete_when_resumed() -> None:
     async with playing() as play:
         exchange, request = await play.receive_request()
@@ -1033,6 +1058,49 @@ async def test_h2_client_other_protocol_raises_connect_failed(
     with pytest.raises(trio.ClosedResourceError):
         await ours.send_all(b"x")
     await theirs.aclose()
+
+
+@pytest.mark.parametrize("error", [trio.BrokenResourceError, trio.ClosedResourceError])
+@pytest.mark.parametrize("direction", ["reading", "writing"])
+async def test_h2_client_stream_that_breaks_is_connection_lost(
+    direction: str, error: type[Exception]
+) -> None:
+    """A broken write is left to the reader, to which the server may have sent its reason."""
+    broken = trio.Event()
+
+    received = [settings((MOST, 5))]
+
+    class BreakingStream:
+        async def send_all(self, data: bytes) -> None:
+            await trio.lowlevel.checkpoint()
+            if direction == "writing":
+                raise error
+
+        async def receive_some(self, size: int) -> bytes:
+            await trio.lowlevel.checkpoint()
+            if received:
+                return received.pop()
+            await broken.wait()
+            if direction == "reading":
+                raise error
+            return b""
+
+        async def aclose(self) -> None:
+            await trio.lowlevel.checkpoint()
+
+    stream: Any = BreakingStream()
+    client = H2ClientConnection(stream, "http")
+    with trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            await client.open(nursery)
+            exchange = H2Exchange(client, b"{}")
+            nursery.start_soon(exchange.run)
+            await trio.testing.wait_all_tasks_blocked()
+            assert not exchange.over.is_set()
+            broken.set()
+            await exchange.over.wait()
+            await client.aclose()
+    assert str(exchange.error) == LOST
 
 
 async def test_h2_client_closed_while_opening() -> None:
