@@ -34,7 +34,7 @@ from tests.harness.world.pipes import (
     rest,
     until,
 )
-from tests.harness.world.waiting import PATIENCE, cancel_once_blocked
+from tests.harness.world.waiting import PATIENCE, cancel_once_blocked, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -291,12 +291,104 @@ def test_child_process_of_another_user_is_not_waited_for(
     def kill(pid: int, number: int) -> None:
         raise PermissionError
 
-    child = ChildProcess.__new__(ChildProcess)
-    child.returncode = 0
-    child._tree_signals = {}
-    child._tree = SimpleNamespace(find=lambda **_: [5001])  # type: ignore[assignment]
+    child = unstarted_child(returncode=0, _tree=SimpleNamespace(find=lambda **_: [5001]))
     monkeypatch.setattr(os, "kill", kill)
     assert [child._signal_tree(signal.SIGTERM) for _ in range(2)] == [False, False]
+
+
+def unstarted_child(**attributes: Any) -> ChildProcess:
+    """Return an object without a process, whose signals a test takes."""
+    child = ChildProcess.__new__(ChildProcess)
+    child.pid, child.returncode = 5000, None
+    child._sigterm_sent, child._tree_signals = False, {}
+    for name, value in attributes.items():
+        setattr(child, name, value)
+    return child
+
+
+def test_child_gets_no_second_sigterm_and_no_signal_after_its_exit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whether we send it or the user does: our own server exits at once at the second."""
+    sent: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "killpg", lambda *signalled: sent.append(signalled))
+    child = unstarted_child()
+    child.send_signal(signal.SIGINT)
+    child.send_signal(signal.SIGTERM)
+    child.send_signal(signal.SIGINT)
+    child._terminate()
+    assert sent == [(5000, signal.SIGINT), (5000, signal.SIGTERM), (5000, signal.SIGINT)]
+    child = unstarted_child()
+    child._terminate()
+    child._terminate()
+    assert sent[3:] == [(5000, signal.SIGTERM)]
+    child.returncode = 0
+    child.send_signal(signal.SIGKILL)
+    assert len(sent) == 4
+
+
+def test_child_without_groups_is_terminated_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Windows, where a process that has exited meanwhile is an error of the system."""
+    monkeypatch.setattr(_child, "_HAS_GROUPS", False)
+    calls: list[str] = []
+
+    def terminate() -> None:
+        calls.append("terminate")
+        raise PermissionError
+
+    child = unstarted_child(_process=SimpleNamespace(terminate=terminate))
+    assert child._signal(0) is False
+    assert calls == []
+    assert child._signal(signal.SIGTERM) is False
+    assert calls == ["terminate"]
+
+
+def test_child_tree_is_signalled_once_by_each_signal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that ends meanwhile counts as found, because it may have started another one."""
+    pids = [5001, 5002]
+    sent: list[tuple[int, int]] = []
+
+    def kill(pid: int, number: int) -> None:
+        sent.append((pid, number))
+        if pid == 5002:
+            raise ProcessLookupError
+
+    monkeypatch.setattr(os, "kill", kill)
+    child = unstarted_child(_tree=SimpleNamespace(find=lambda **_: list(pids)))
+    assert child._signal_tree(signal.SIGTERM)
+    pids.pop()
+    assert child._signal_tree(signal.SIGTERM)
+    assert child._signal_tree(signal.SIGKILL)
+    pids[:] = [5002]
+    sent.append((0, 0))
+    assert child._signal_tree(signal.SIGKILL)
+    pids.clear()
+    assert not child._signal_tree(signal.SIGKILL)
+    assert sent == [
+        (5001, signal.SIGTERM),
+        (5002, signal.SIGTERM),
+        (5001, signal.SIGKILL),
+        (0, 0),
+        (5002, signal.SIGKILL),
+    ]
+
+
+def test_child_stop_takes_its_grace_and_one_and_a_fifth_seconds_at_most() -> None:
+    """The docstring of `spawn` says so."""
+    assert pytest.approx(1.2) == _child._KILL_TIMEOUT + _child._STDERR_TIMEOUT
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not LINUX, reason="other systems don't say which processes are zombies")
+def test_child_group_of_zombies_is_recognized() -> None:
+    """Nothing that can be signalled or waited for is left in it."""
+    words = ["sh", "-c", "sleep 60 & exec true"]
+    with subprocess.Popen(words, start_new_session=True) as leader:
+        os.waitid(os.P_PID, leader.pid, os.WEXITED | os.WNOWAIT)
+        assert not _child._only_zombies(leader.pid)  # `sleep` runs
+        os.killpg(leader.pid, signal.SIGKILL)
+        wait_until(lambda: _child._only_zombies(leader.pid))
+    assert not _child._only_zombies(-leader.pid)  # there is no such group
 
 
 async def test_child_aclose_from_another_task_ends_it() -> None:
@@ -515,6 +607,26 @@ async def test_child_stderr_callback_gets_lines() -> None:
     assert lines[:5] == ["one", "two", "", "hé", "bad \ufffd"]
     assert "".join(lines[5:-1]) == "y" * 70_000
     assert lines[-1] == "\x1b[31mred end"
+
+
+async def test_stderr_lines_have_a_largest_size_and_no_line_breaks() -> None:
+    lines: list[str] = []
+    splitter = _child._StderrLines(lines.append)
+    for piece in (b"one\r\n\xc3", b"\xa9\n\n", b"x" * 65_535):
+        await splitter.write(piece)
+    assert lines == ["one", "\u00e9", ""]
+    await splitter.write(b"y")
+    assert lines[3:] == ["x" * 65_535 + "y"]
+    splitter.close()  # nothing is left
+    await splitter.write(b"z\nunfinished")
+    splitter.close()
+    assert lines[4:] == ["z", "unfinished"]
+
+
+async def test_stderr_lines_without_a_callback_are_dropped() -> None:
+    splitter = _child._StderrLines(None)
+    await splitter.write(b"one\ntwo")
+    splitter.close()
 
 
 async def test_child_stderr_callback_failure_stops_its_calls(

@@ -210,6 +210,106 @@ async def test_link_writer_cancelled_releases_shielded_waiters(
     assert here.conn.state is State.CLOSED
 
 
+async def test_link_cancelled_writer_waits_a_fifth_of_a_second_for_its_peer(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Tasks that are cancelled with it may queue a message, which a peer may not read."""
+    stream = Counting()
+    stream.gate = trio.Event()
+    here = LinkRecorder(stream=stream)
+
+    async def queue_at_the_end() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            here.conn.receive_data(line(ping(1)), 0.0)
+            here.link.pump()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(here.link.write)
+        nursery.start_soon(queue_at_the_end)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert trio.current_time() == pytest.approx(0.2)
+    assert len(stream.writes) == 1
+
+
+async def test_link_writer_cancelled_in_a_message_sends_nothing_after_it(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Half of it may be out. Until then `flush` waits, although the queue is empty."""
+    stream = Counting()
+    stream.gate = trio.Event()
+    here = LinkRecorder(stream=stream)
+    flushed = trio.Event()
+
+    async def flush() -> None:
+        await here.link.flush()
+        flushed.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(here.link.write)
+        here.conn.receive_data(line(ping(1)), 0.0)
+        here.link.pump()
+        nursery.start_soon(flush)
+        await trio.testing.wait_all_tasks_blocked()
+        assert not flushed.is_set()
+        here.conn.receive_data(line(ping(2)), 0.0)
+        here.link.pump()
+        nursery.cancel_scope.cancel()
+    assert trio.current_time() == 0
+    assert len(stream.writes) == 1
+
+
+class Failing(Counting):
+    """A stream that raises `error` in both directions."""
+
+    def __init__(self, error: Exception, cause: Exception | None = None) -> None:
+        super().__init__()
+        self.error = error
+        self.error.__cause__ = cause
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        raise self.error
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        raise self.error
+
+
+def with_answer(error: Exception, cause: Exception | None = None) -> LinkRecorder:
+    """Return a link on a stream that fails, with an answer to write."""
+    here = LinkRecorder(stream=Failing(error, cause))
+    here.conn.receive_data(line(ping(1)), 0.0)
+    here.link.pump()
+    return here
+
+
+@pytest.mark.parametrize("error", [trio.BrokenResourceError, trio.ClosedResourceError])
+@pytest.mark.parametrize(
+    ("cause", "noted"), [(OSError(32, "Broken pipe"), True), (ValueError(), False), (None, False)]
+)
+async def test_link_write_error_is_the_error_of_the_system(
+    error: type[Exception], cause: Exception | None, noted: bool
+) -> None:
+    here = with_answer(error(), cause)
+    assert here.link.write_error is None
+    await here.link.write()
+    assert here.link.write_error is (cause if noted else None)
+    assert here.link.broken
+    here = with_answer(error(), cause)
+    await here.link.read()
+    assert here.link.broken
+
+
+@pytest.mark.parametrize("direction", ["read", "write"])
+async def test_link_error_of_the_stream_itself_is_raised(direction: str) -> None:
+    """It is a bug of the stream or of its user, and not the end of the connection."""
+    here = with_answer(ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        await getattr(here.link, direction)()
+    here.link.abort()
+
+
 async def test_link_flush_returns_when_all_is_written(nursery: trio.Nursery) -> None:
     here = LinkRecorder()
     await here.start(nursery)

@@ -100,7 +100,8 @@ async def test_memory_pair_large_write_waits_for_its_reader() -> None:
         nursery.start_soon(ours.send_all, data)
         await trio.testing.wait_all_tasks_blocked()
         assert nursery.child_tasks
-        got = bytearray()
+        got = bytearray(await theirs.receive_some())
+        assert len(got) == CAPACITY
         while len(got) < len(data):
             got += await theirs.receive_some()
     assert got == data

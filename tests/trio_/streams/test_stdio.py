@@ -20,7 +20,15 @@ import pytest
 import trio
 
 from mcp_core import ConnectFailed
-from mcp_trio.streams._stdio import standard_streams, stop_on_signals
+from mcp_core.runtime import LAST_GRACE
+from mcp_trio import memory_pair
+from mcp_trio.streams._stdio import (
+    has_no_reader,
+    is_open,
+    pipe_of,
+    standard_streams,
+    stop_on_signals,
+)
 from tests.harness.world.children import ends_by
 from tests.harness.world.pipes import rest
 from tests.harness.world.waiting import PATIENCE, cancel_once_blocked, wait_until
@@ -229,6 +237,73 @@ async def test_stdio_closed_descriptor_raises_with_its_name(ends: Ends) -> None:
         ends.streams(),
     ):
         raise AssertionError
+
+
+@pytest.mark.usefixtures("each_kind_of_pipe")
+async def test_stdio_descriptors_stay_inheritable(ends: Ends) -> None:
+    """Programs that are started after the block use them as before."""
+    os.set_inheritable(ends.stdin, True)
+    os.set_inheritable(ends.stdout, True)
+    with ends.streams():
+        pass
+    assert [os.get_inheritable(fd) for fd in (ends.stdin, ends.stdout)] == [True, True]
+    os.set_inheritable(ends.stdout, False)
+    with ends.streams():
+        pass
+    assert [os.get_inheritable(fd) for fd in (ends.stdin, ends.stdout)] == [True, False]
+
+
+def test_standard_descriptor_that_was_closed_at_the_start_is_not_open(
+    ends: Ends, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its number may be another file's by now."""
+    assert is_open(2)
+    monkeypatch.setattr(sys, "__stderr__", None)
+    assert not is_open(2)
+    assert is_open(ends.stdin)
+    os.close(ends.stdin)
+    assert not is_open(ends.stdin)
+
+
+# --- the end of the client's reading -------------------------------------------------------------
+
+
+async def test_pipe_of_stdout_reports_the_end_of_its_reader(ends: Ends) -> None:
+    with ends.streams() as stream:
+        pipe = pipe_of(stream)
+        assert pipe is not None
+        assert not has_no_reader(pipe)
+        os.close(ends.answers)
+        assert has_no_reader(pipe)
+
+
+async def test_pipe_of_a_socket_is_known_unless_it_is_stdin_too(ends: Ends) -> None:
+    """As one socket for both it may be closed in one direction, and still be read."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        fd = os.dup(ours.fileno())
+        with standard_streams(ends.stdin, fd) as stream:
+            pipe = pipe_of(stream)
+            assert pipe is not None
+            assert not has_no_reader(pipe)
+            theirs.close()
+            assert has_no_reader(pipe)
+        other = os.dup(fd)
+        with standard_streams(fd, other) as stream:
+            assert pipe_of(stream) is None
+    os.close(fd)
+    os.close(other)
+
+
+async def test_pipe_of_files_and_other_streams_is_none(ends: Ends, tmp_path: Path) -> None:
+    with (tmp_path / "out").open("wb") as out, standard_streams(ends.stdin, out.fileno()) as stream:
+        assert pipe_of(stream) is None
+    with ends.streams() as stream:
+        for memory in memory_pair():
+            assert pipe_of(memory) is None
+            assert pipe_of(trio.StapledStream(stream.send_stream, memory)) is None
+            assert pipe_of(trio.StapledStream(memory, stream.receive_stream)) is None
+            await memory.aclose()
 
 
 # --- standard streams, in a separate process ----------------------------------------------------
@@ -482,6 +557,30 @@ async def test_stdio_signal_handlers_are_restored() -> None:
         assert signal.getsignal(signal.SIGTERM) is mine
     finally:
         signal.signal(signal.SIGTERM, former)
+
+
+@pytest.mark.parametrize("patience", [0.0, 60.0])
+async def test_stdio_first_signal_restores_the_default_unless_it_is_patient(
+    patience: float,
+) -> None:
+    """So the second one works even while the event loop is stuck."""
+    began: list[tuple[float, str, int]] = []
+
+    class Deadline:
+        def begin(self, *arguments: Any) -> None:
+            began.append(arguments)
+
+    deadline: Any = Deadline()
+    acted = trio.Event()
+    with stop_on_signals(acted.set, patience=patience, last_deadline=deadline, grace=3.0):
+        ours = signal.getsignal(signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        with trio.fail_after(PATIENCE):
+            await acted.wait()
+        expected = ours if patience else signal.SIG_DFL
+        for number in signal.SIGINT, signal.SIGTERM:
+            assert signal.getsignal(number) == expected
+    assert began == [(3.0 + LAST_GRACE, "SIGINT", 130)]
 
 
 async def test_stdio_signal_within_the_patience_is_ignored() -> None:
