@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from contextlib import nullcontext
@@ -81,13 +82,19 @@ def test_replace_file_behind_a_dangling_link_creates_the_target(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("private", "mode", "outer"), [(True, 0o600, 0o700), (False, 0o640, 0o750)]
+    ("private", "mask", "mode", "outer"),
+    [
+        (True, 0o027, 0o600, 0o700),
+        (False, 0o027, 0o640, 0o750),
+        (True, 0, 0o600, 0o700),
+        (False, 0, 0o666, 0o777),
+    ],
 )
 def test_replace_file_missing_with_directories_creates_them(
-    tmp_path: Path, private: bool, mode: int, outer: int
+    tmp_path: Path, private: bool, mask: int, mode: int, outer: int
 ) -> None:
     path = tmp_path / "a" / "b" / "mcp.json"
-    before = os.umask(0o027)
+    before = os.umask(mask)
     try:
         assert replace_file(read_snapshot(path), b"new", private=private) is None
     finally:
@@ -201,6 +208,35 @@ def test_replace_file_of_another_user_keeps_the_owner_or_is_refused(
     assert not [name for name in names_in(file.parent) if name.startswith(".")]
 
 
+@pytest.mark.parametrize(
+    ("user", "group", "is_given"), [(0, 0, False), (1, 0, True), (0, 1, True), (1, 1, True)]
+)
+def test_replace_file_changes_only_another_owner(
+    file: Path, user: int, group: int, is_given: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some file systems refuse even a change to the same owner."""
+    owners = []
+    monkeypatch.setattr(os, "chown", lambda path, *owner: owners.append(owner))
+    snapshot = read_snapshot(file)
+    assert snapshot.state is not None
+    owner = (snapshot.state.st_uid + user, snapshot.state.st_gid + group)
+    state = os.stat_result((*snapshot.state[:4], *owner, *snapshot.state[6:]))
+    theirs = _files.FileSnapshot(snapshot.path, snapshot.target, snapshot.data, state)
+    replace_file(theirs, b"new", private=True)
+    assert owners == ([owner] * 2 if is_given else [])
+
+
+def test_read_snapshot_that_may_not_look_at_links_says_so(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.resolve", refuse)
+    with pytest.raises(PermissionError, match="denied"):
+        read_snapshot(file)
+
+
 def test_read_snapshot_of_no_regular_file_is_an_error(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "loop").symlink_to("loop")
@@ -240,7 +276,9 @@ def test_read_regular_file_refuses_a_link_if_asked_to(file: Path, tmp_path: Path
 # -- Files of our own ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("mask", "mode"), [(0o027, 0o640), (0o077, 0o600), (0o022, 0o644)])
+@pytest.mark.parametrize(
+    ("mask", "mode"), [(0o027, 0o640), (0o077, 0o600), (0o022, 0o644), (0, 0o666)]
+)
 def test_write_output_of_a_new_file_has_the_mode_that_the_umask_leaves(
     tmp_path: Path, mask: int, mode: int
 ) -> None:
@@ -252,6 +290,49 @@ def test_write_output_of_a_new_file_has_the_mode_that_the_umask_leaves(
     finally:
         os.umask(before)
     assert (path.read_bytes(), mode_of(path)) == (b"new", mode)
+
+
+def test_write_output_keeps_the_mode_of_a_file(file: Path) -> None:
+    write_output(file, b"new")
+    assert (file.read_bytes(), mode_of(file)) == (b"new", 0o640)
+    assert names_in(file.parent) == {file.name}
+
+
+@pytest.mark.parametrize("target", ["mcp.json", "missing", "link"])
+def test_write_output_through_a_link_to_a_file_is_refused(file: Path, target: str) -> None:
+    """Another user may have put it there. One that leads nowhere, or to itself, is refused, too."""
+    link = file.with_name("link")
+    link.symlink_to(target)
+    with pytest.raises(OSError, match="is a symbolic link: remove it") as caught:
+        write_output(link, b"new")
+    assert (caught.value.errno, caught.value.filename) == (errno.ELOOP, str(link))
+    assert link.is_symlink()
+    assert file.read_bytes() == b"old"
+    assert names_in(file.parent) == {"mcp.json", "link"}
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_write_output_to_a_pipe_sends_the_bytes(tmp_path: Path, linked: bool) -> None:
+    """As for `/dev/stdout`, which is a link."""
+    path = fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    if linked:
+        path = tmp_path / "link"
+        path.symlink_to(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_output(path, b"new")
+        assert os.read(reader, 100) == b"new"
+    finally:
+        os.close(reader)
+    assert path.is_symlink() is linked
+    assert stat.S_ISFIFO(fifo.stat().st_mode)
+
+
+def test_write_output_to_a_directory_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError):
+        write_output(tmp_path, b"new")
+    assert names_in(tmp_path) == set()
 
 
 def test_replace_output_is_private_unless_a_mode_is_given(file: Path) -> None:
@@ -271,7 +352,7 @@ def test_replace_output_that_fails_names_the_file_and_leaves_none(
     monkeypatch.setattr("pathlib.Path.replace", refuse)
     with pytest.raises(OSError, match="not permitted") as caught:
         replace_output(file, b"new")
-    assert caught.value.filename == str(file)
+    assert (caught.value.strerror, caught.value.filename) == ("Operation not permitted", str(file))
     assert names_in(file.parent) == {file.name}
 
 
@@ -280,12 +361,15 @@ def test_replaced_file_and_its_directory_reach_the_disk(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a power failure there is the old file or the new one, and not an empty one."""
-    synced: list[bool] = []
-    monkeypatch.setattr(
-        os, "fsync", lambda number: synced.append(stat.S_ISDIR(os.fstat(number).st_mode))
-    )
-    replace_file(read_snapshot(file), b"new", private=True)
-    assert synced == [False, False, True]  # the file, the copy, and then their directory
+    synced: list[int | None] = []
+
+    def sync(number: int) -> None:
+        state = os.fstat(number)
+        synced.append(None if stat.S_ISDIR(state.st_mode) else state.st_size)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    replace_file(read_snapshot(file), b"newer", private=True)
+    assert synced == [5, 3, None]  # the file, the copy, and then their directory
 
     def refuse(_: int) -> None:
         raise OSError(22, "Invalid argument")
@@ -316,6 +400,18 @@ def test_lock_file_has_one_holder_at_a_time(
     monkeypatch.setattr("fcntl.flock", fail)
     with pytest.raises(OSError, match="No locks available"):
         lock_file(path)
+
+
+def test_lock_file_without_locks_lets_all_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Windows, where no file is created either."""
+    monkeypatch.setattr(_files, "HAS_LOCKS", False)
+    for _ in range(2):
+        release = lock_file(tmp_path / "lock")
+        assert release is not None
+        release()
+    assert names_in(tmp_path) == set()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has another variable")
