@@ -422,7 +422,10 @@ def stop(
         monkeypatch.setattr(os, "killpg", kill_group)
         monkeypatch.setattr(os, "kill", kill)
 
+        looked: list[int] = []
+
         def find(*, leader_exists: bool, in_group: bool = True) -> list[int]:
+            looked.append(len(process.happened))
             assert leader_exists == (process.returncode is None)
             return [*running] if in_group or outside else []
 
@@ -436,6 +439,8 @@ def stop(
             async with asyncio.timeout(cancelled_after):
                 await child.stop()
                 process.request("end")
+        # Those that are found only while their parent runs have to be found before it ends.
+        assert looked[0] == 0
         assert not reader._buffer  # type: ignore[attr-defined]
         await asyncio.sleep(0)
         assert len(asyncio.all_tasks()) == 1

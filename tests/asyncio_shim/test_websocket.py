@@ -16,6 +16,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.frames import Opcode
 
 from mcp_asyncio_shim import asgi, connect
+from mcp_asyncio_shim._connect import _read_response
 from mcp_asyncio_shim._websocket import _FramedWebSocket
 from mcp_core import (
     AuthRequired,
@@ -27,6 +28,7 @@ from mcp_core import (
     Pump,
     Role,
 )
+from mcp_core.adapters import H11ResponseReader
 from mcp_core.types import ClientCapabilities, Implementation, TextContent
 from tests.asyncio_shim.test_http_transport import DISCOVERED, DONE, on_trio
 from tests.conformance.everything_server import everything
@@ -266,6 +268,8 @@ REFUSALS: list[tuple[bytes, str]] = [
     # It may have echoed a header that it got.
     (b"HTTP/1.1 200 OK\r\nx CANARY: 1\r\n\r\n", "illegal header line$"),
     (b"", "without an answer"),
+    (b"HTTP/1.1 100 Continue\r\n\r\n", "without an answer"),
+    (b"H", "in the middle of its answer"),
     (b"HTTP/1.1 200 OK\r\nx", "in the middle of its answer"),
     (b"HTTP/1.1 200 OK\r\nx: " + b"x" * 140_000, "head of the server's answer is too long"),
 ]
@@ -294,6 +298,24 @@ def test_upgrade_refused_raises(response: bytes, why: str) -> None:
             await refused.wait()
         with pytest.raises(ConnectFailed, match="cannot connect"):
             await connect(f"ws://127.0.0.1:{port}/mcp").__aenter__()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("beginning", "where"), [(b"", "without an"), (b"HTTP/1.1 404", "in the middle of its")]
+)
+def test_upgrade_on_a_connection_that_is_reset_says_how_far_it_came(
+    beginning: bytes, where: str
+) -> None:
+    async def main() -> None:
+        reader = asyncio.StreamReader()
+        reader.feed_data(beginning)
+        reading = asyncio.create_task(_read_response(H11ResponseReader(), reader))
+        await asyncio.sleep(0)
+        reader.set_exception(ConnectionResetError())
+        with pytest.raises(ConnectionLost, match=f"closed the connection {where} answer$"):
+            await reading
 
     run(main())
 
