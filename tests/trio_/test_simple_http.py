@@ -118,6 +118,11 @@ async def test_body_with_an_error_is_unreadable(request_bytes: bytes, status: in
     assert await connection.next_head() is None
 
 
+def test_limits_allow_no_body_unless_one_is_given() -> None:
+    limits = SimpleHttpLimits(head_seconds=1, write_seconds=2)
+    assert (limits.head, limits.body, limits.body_seconds) == (65_536, 0, 0)
+
+
 async def test_body_of_the_limit_is_read() -> None:
     client, connection = opened()
     await client.send_all(POST % (10, b"0123456789"))
@@ -304,8 +309,17 @@ async def test_bytes_are_sent_as_they_are() -> None:
     assert await connection.next_head() is None
 
 
+async def test_status_without_a_name_has_none() -> None:
+    client, connection = opened()
+    await client.send_all(GET)
+    await next_head(connection)
+    await connection.send(Head(299, [(b"content-length", b"0")]), End())
+    assert await received(client) == b"HTTP/1.1 299 \r\ncontent-length: 0\r\n\r\n"
+
+
 async def test_version_is_the_last_request_s() -> None:
     client, connection = opened()
+    assert connection.http_version == "1.1"
     await client.send_all(GET.replace(b"1.1", b"1.0"))
     await next_head(connection)
     assert connection.http_version == "1.0"
@@ -329,6 +343,7 @@ async def test_client_that_disconnects_during_a_response_is_noticed(ending: str)
 
 
 async def test_request_sent_ahead_is_kept_up_to_a_limit() -> None:
+    """A head's bytes may wait. One more, and the client counts as disconnected."""
     client, connection = opened()
     await client.send_all(GET)
     await next_head(connection)
@@ -339,6 +354,9 @@ async def test_request_sent_ahead_is_kept_up_to_a_limit() -> None:
         nursery.cancel_scope.cancel()
     await connection.send(*EMPTY)
     assert (await next_head(connection)).target == b"/ahead?b"
-    for _ in range(3):
-        await client.send_all(b"x" * 500)
-    await connection.wait_for_disconnect()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(connection.wait_for_disconnect)
+        await client.send_all(b"x" * 1_000)
+        await wait_all_tasks_blocked()
+        assert nursery.child_tasks
+        await client.send_all(b"x")

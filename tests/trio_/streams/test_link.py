@@ -261,7 +261,7 @@ async def test_link_writer_cancelled_in_a_message_sends_nothing_after_it(
     assert len(stream.writes) == 1
 
 
-class Failing(Counting):
+class FailingLinkStream(Counting):
     """A stream that raises `error` in both directions."""
 
     def __init__(self, error: Exception, cause: Exception | None = None) -> None:
@@ -278,7 +278,7 @@ class Failing(Counting):
 
 def with_answer(error: Exception, cause: Exception | None = None) -> LinkRecorder:
     """Return a link on a stream that fails, with an answer to write."""
-    here = LinkRecorder(stream=Failing(error, cause))
+    here = LinkRecorder(stream=FailingLinkStream(error, cause))
     here.conn.receive_data(line(ping(1)), 0.0)
     here.link.pump()
     return here

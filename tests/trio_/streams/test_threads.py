@@ -69,6 +69,21 @@ async def test_thread_read_ends_when_another_task_closes(pipe: tuple[int, int]) 
     await until(lambda: not is_open(pipe[0]))
 
 
+@pytest.mark.parametrize("kind", [ThreadReceiveStream, ThreadSendStream])
+async def test_thread_stream_closed_twice_closes_its_descriptor_once(
+    kind: type[ThreadReceiveStream | ThreadSendStream], pipe: tuple[int, int]
+) -> None:
+    """The number may be another file's by then."""
+    fd = os.dup(pipe[0])
+    stream = kind(fd)
+    await stream.aclose()
+    assert not is_open(fd)
+    os.dup2(pipe[1], fd)
+    await stream.aclose()
+    assert is_open(fd)
+    os.close(fd)
+
+
 def is_open(fd: int) -> bool:
     try:
         os.fstat(fd)

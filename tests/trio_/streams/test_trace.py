@@ -67,6 +67,24 @@ async def test_trace_reports_an_endless_line_in_pieces(monkeypatch: pytest.Monke
     traced, got = await received([b"123", b"456", b"789\n"])
     assert traced == [("received", b"123456"), ("received", b"789")]
     assert got == b"123456789\n"
+    traced, _ = await received([b"12345", b"6\n"])  # up to the limit it is one line
+    assert traced == [("received", b"123456")]
+
+
+async def test_trace_keeps_the_directions_apart() -> None:
+    """Both may be in the middle of a line."""
+    ours, theirs = memory_pair()
+    traced: list[tuple[str, bytes]] = []
+    stream = TracedStream(ours, lambda direction, line: traced.append((direction, line)))
+    await stream.send_all(b"se")
+    await theirs.send_all(b"receiv")
+    await stream.receive_some()
+    assert traced == []
+    await stream.send_all(b"nt\n")
+    await theirs.send_all(b"ed\n")
+    await stream.receive_some()
+    assert traced == [("sent", b"sent"), ("received", b"received")]
+    await stream.aclose()
 
 
 async def test_trace_that_raises_is_not_called_again(caplog: pytest.LogCaptureFixture) -> None:
