@@ -137,6 +137,7 @@ async def test_connector_plain_tcp_connects_and_knows_address() -> None:
 
 
 async def test_connector_sets_keep_alive_and_user_timeout() -> None:
+    """A dead peer is noticed within a minute, on reading and on writing."""
     async with listening(hello) as port:
         client = await Connector("http", "127.0.0.1", port).connect()
         stream = client._stream
@@ -147,7 +148,40 @@ async def test_connector_sets_keep_alive_and_user_timeout() -> None:
             assert (
                 stream.getsockopt(trio.socket.IPPROTO_TCP, trio.socket.TCP_USER_TIMEOUT) == 60_000
             )
+            # Half a minute of silence, and three probes: a minute in all.
+            for name, number in (("KEEPIDLE", 30), ("KEEPINTVL", 10), ("KEEPCNT", 3)):
+                option = getattr(trio.socket, f"TCP_{name}")
+                assert stream.getsockopt(trio.socket.IPPROTO_TCP, option) == number
         await client.aclose()
+
+
+class OptionRecorder:
+    """A socket that records the options that it gets, and then fails if it should."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+        self.given: list[tuple[int, int, int]] = []
+
+    def setsockopt(self, *option: int) -> None:
+        level, name, value = option
+        self.given.append((level, name, value))
+        if self.error is not None:
+            raise self.error
+
+
+def test_connector_sets_the_options_that_the_system_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_USER_TIMEOUT"):
+        monkeypatch.delattr(trio.socket, name, raising=False)
+    monkeypatch.setattr(trio.socket, "TCP_KEEPCNT", 4711, raising=False)
+    stream: Any = OptionRecorder()
+    _connector._detect_dead_peer(stream)
+    assert stream.given == [
+        (trio.socket.SOL_SOCKET, trio.socket.SO_KEEPALIVE, 1),
+        (trio.socket.IPPROTO_TCP, 4711, 3),
+    ]
+    closed: Any = OptionRecorder(OSError(22, "Invalid argument"))
+    _connector._detect_dead_peer(closed)  # as macOS does once the peer has closed
+    assert len(closed.given) == 1
 
 
 async def test_connector_refused_connection_names_the_cure() -> None:
@@ -316,6 +350,77 @@ async def test_connector_tls_to_a_plain_server_fails(authority: trustme.CA) -> N
         assert await connect_error(Connector("https", "127.0.0.1", port, tls=ours(authority))) == (
             f"127.0.0.1:{port} does not speak TLS; is its address http:// instead?"
         )
+
+
+NO_VERSION = ": it supports no TLS version that this client accepts"
+NO_TLS = "there does not speak TLS; is its address http:// instead?"
+CLOSED = "TLS with there failed: it closed the connection; is its address http:// instead?"
+
+
+async def tls_error(error: Exception, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the text for a handshake that fails with this error of OpenSSL."""
+
+    class FailingTls:
+        def __init__(self, *_: object, **__: object) -> None:
+            pass
+
+        async def do_handshake(self) -> None:
+            await trio.lowlevel.checkpoint()
+            raise trio.BrokenResourceError from error
+
+    monkeypatch.setattr(trio, "SSLStream", FailingTls)
+    unused: Any = None
+    with pytest.raises(ConnectFailed) as caught:
+        await _connector._start_tls(unused, unused, "there", "there")
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        ("TLSV1_ALERT_PROTOCOL_VERSION", NO_VERSION),
+        ("UNSUPPORTED_PROTOCOL", NO_VERSION),
+        ("SSLV3_ALERT_HANDSHAKE_FAILURE", ": it may require a client certificate"),
+        ("TLSV13_ALERT_CERTIFICATE_REQUIRED", ": it requires a client certificate"),
+        ("TLSV1_UNRECOGNIZED_NAME", ": it doesn't serve this name"),
+        ("BAD_SIGNATURE", ""),
+        ("WRONG_VERSION_NUMBER", NO_TLS),
+        ("HTTP_REQUEST", NO_TLS),
+        ("RECORD_LAYER_FAILURE", NO_TLS),
+        ("UNEXPECTED_EOF_WHILE_READING", CLOSED),
+        (None, CLOSED),
+    ],
+)
+async def test_connector_tls_failure_names_the_reason_and_the_cure(
+    reason: str | None, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error: Any = ssl.SSLError(1, "failed")
+    error.reason = reason
+    expected = text if text in (NO_TLS, CLOSED) else f"TLS with there failed: {reason}{text}"
+    assert await tls_error(error, monkeypatch) == expected
+    assert await tls_error(OSError(104, "reset"), monkeypatch) == CLOSED
+
+
+@pytest.mark.parametrize(
+    ("code", "cure"),
+    [
+        (9, "the server has to renew it, unless the clock of this computer is wrong"),
+        (10, "the server has to renew it, unless the clock of this computer is wrong"),
+        (62, "is this the right name?"),
+        (64, "is this the right name?"),
+        (18, _connector._TRUST),
+        (63, _connector._TRUST),
+    ],
+)
+async def test_connector_tls_certificate_error_names_the_cure(
+    code: int, cure: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only where another trusted certificate wouldn't help."""
+    error: Any = ssl.SSLCertVerificationError(1, "failed")
+    error.verify_code, error.verify_message = code, "no good."
+    assert await tls_error(error, monkeypatch) == (
+        f"the certificate of there is not trusted: no good; {cure}"
+    )
 
 
 async def test_connector_tls_server_closes_fails(authority: trustme.CA) -> None:

@@ -43,6 +43,35 @@ async def test_thread_read_cancelled_loses_nothing(pipe: tuple[int, int]) -> Non
         assert await stream.receive_some() == b""
 
 
+async def test_thread_read_cancelled_is_read_later_as_a_whole(pipe: tuple[int, int]) -> None:
+    """Nothing is left of it then: no bytes would mean the end."""
+    async with ThreadReceiveStream(pipe[0]) as stream:
+        await cancel_once_blocked(stream.receive_some)
+        os.write(pipe[1], b"ab")
+        assert await stream.receive_some(2) == b"ab"
+        os.write(pipe[1], b"c")
+        assert await stream.receive_some(1) == b"c"
+
+
+async def test_thread_streams_always_checkpoint(pipe: tuple[int, int]) -> None:
+    """Also if there is nothing to wait for."""
+    source, sink = ThreadReceiveStream(pipe[0]), ThreadSendStream(pipe[1])
+    await cancel_once_blocked(source.receive_some)
+    await sink.send_all(b"ab")
+    await until(lambda: source._descriptor.result is not None)
+    with trio.testing.assert_checkpoints():
+        assert await source.receive_some(1) == b"a"
+    with trio.testing.assert_checkpoints():
+        await sink.wait_send_all_might_not_block()
+    with trio.testing.assert_checkpoints():
+        await sink.send_all(b"")
+    for stream in (source, sink):
+        with trio.testing.assert_checkpoints():
+            await stream.aclose()
+    with pytest.raises(trio.ClosedResourceError):
+        await source.receive_some()
+
+
 async def test_thread_reads_only_what_was_asked_for(pipe: tuple[int, int]) -> None:
     os.set_blocking(pipe[1], False)
     async with ThreadReceiveStream(pipe[0]) as stream:
@@ -164,6 +193,22 @@ async def test_thread_write_without_reader_is_a_broken_pipe(
     assert isinstance(error.value.__cause__, BrokenPipeError)
     with pytest.raises(trio.ClosedResourceError):
         await sink.send_all(b"closed")
+
+
+async def test_thread_write_that_fails_keeps_the_error_of_the_system(
+    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only one error of Windows stands for a pipe without a reader."""
+
+    def write(fd: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(_threads, "_write", write)
+    async with ThreadSendStream(pipe[1]) as sink:
+        with pytest.raises(trio.BrokenResourceError, match="No space left") as error:
+            await sink.send_all(b"x")
+    assert isinstance(error.value.__cause__, OSError)
+    assert error.value.__cause__.errno == errno.ENOSPC
 
 
 async def test_thread_read_that_fails_is_a_broken_resource(tmp_path: os.PathLike[str]) -> None:
