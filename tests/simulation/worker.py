@@ -93,7 +93,7 @@ class SimWorker:
         try:
             with self._scope:
                 async with trio.open_nursery() as self._nursery, self.app.lifespan():
-                    self.tasks = self.app._driver.router.endpoints[0].token.tasks
+                    self.tasks = self.app._driver.router.endpoints[0].state.token.tasks
                     self.is_listening = True
                     self.world.log(self, "listens")
                     task_status.started()
