@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -194,8 +195,13 @@ def test_fifo_in_place_of_what_was_checked_is_not_read(
         reader.read(path, CONTEXT)
 
 
-def open_descriptors() -> list[str]:
-    return sorted(path.name for path in Path("/proc/self/fd").iterdir())
+def open_below(directory: Path) -> list[str]:
+    """Return the files and directories below `directory` of which a descriptor is open."""
+    found = []
+    for path in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # the descriptor of the listing itself
+            found.append(str(path.readlink()))
+    return [each for each in found if each.startswith(str(directory))]
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="it lists open descriptors")
@@ -205,11 +211,12 @@ def test_no_descriptor_stays_open(tmp_path: Path) -> None:
     (tmp_path / "a" / "b" / "c").write_text("c")
     os.mkfifo(tmp_path / "a" / "fifo")
     reader = DirectoryReader(tmp_path, "docs://x", 9)
-    before = open_descriptors()
+    with (tmp_path / "a" / "b" / "c").open():
+        assert open_below(tmp_path) == [str(tmp_path / "a" / "b" / "c")]
     assert reader.read("a/b/c", CONTEXT).text == "c"
     assert listing(reader, "a/b")["isComplete"]
     assert reader.complete("a/") == ["a/b/"]
     for path in "a/b/c/", "a/fifo", "a/nothing", "a/b/c/d":
         with pytest.raises(ResourceNotFound):
             reader.read(path, CONTEXT)
-    assert open_descriptors() == before
+    assert open_below(tmp_path) == []
