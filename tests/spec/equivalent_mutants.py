@@ -45,25 +45,29 @@ class Equivalent:
 
 def find_stale_equivalents(entries: Iterable[Equivalent], root: Path = ROOT) -> list[str]:
     """Return a line for each entry whose change no operator makes to the code below `root`."""
+    by_file: dict[str, list[Equivalent]] = {}
+    for each in entries:
+        by_file.setdefault(each.where.partition("::")[0], []).append(each)
     return [
         f"{each.where}: no operator makes {each.new!r} of {each.old!r}"
-        for each in entries
-        if not _is_mutant(each, root)
+        for file, found in by_file.items()
+        for each in _stale_of(file, found, root)
     ]
 
 
-def _is_mutant(each: Equivalent, root: Path) -> bool:
-    file, _, scope = each.where.partition("::")
+def _stale_of(file: str, entries: list[Equivalent], root: Path) -> list[Equivalent]:
     path = root / file
     if not path.is_file():
-        return False
+        return entries
     source = SourceFile(path.read_text("utf-8"))
-    return any(
-        each.key == make_mutant(source, file, place, index).key
+    scopes = {each.where.partition("::")[2] for each in entries}
+    keys = {
+        make_mutant(source, file, place, index).key
         for place in find_places(source)
-        if scope == source.scope_at(source.start(place.node), source.end(place.node))
+        if source.scope_at(source.start(place.node), source.end(place.node)) in scopes
         for index in range(len(place.choices))
-    )
+    }
+    return [each for each in entries if each.key not in keys]
 
 
 _AFTER_FAILED_WRITE = """\

@@ -443,7 +443,7 @@ def test_read_config_any_content_is_read_or_refused(data: str | bytes, file: str
         assert read_config(data, file=file).file == file
 
 
-@fewer_examples(7)
+@fewer_examples(10)
 @given(st.dictionaries(st.text(), JSON_VALUES | st.dictionaries(MEMBERS, JSON_VALUES)), FILES)
 def test_read_config_each_entry_becomes_a_server_or_a_problem(
     entries: dict[str, Any], file: str
