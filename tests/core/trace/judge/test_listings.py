@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -70,6 +71,31 @@ def test_list_that_changes_within_a_circle_is_certain_only_after_another_one() -
     last = in_a_row(page(9, "tools/list", "b", "a", "t"))
     assert certain([*said, *last], ("PAGE-1",))
     assert not certain([*said, changed("tools"), *last], ("PAGE-1",))
+
+
+@pytest.mark.parametrize("given", ["2", "3"], ids=["the same cursor", "another one"])
+def test_page_of_an_earlier_listing_counts_once(given: str) -> None:
+    """A cursor that was asked for says nothing about the listings after that."""
+    listings = _listings.Listings()
+
+    def play(line: int, cursor: str | None, following: str | None) -> None:
+        message: Any = SimpleNamespace(
+            line=line, params={} if cursor is None else {"cursor": cursor}
+        )
+        listings.receive_request(message)
+        answer: Any = SimpleNamespace(line=line + 1)
+        listings.receive_page(answer, line, following)
+
+    play(1, None, "2")
+    play(3, None, given)
+    assert listings.last is not None
+    assert listings.last.is_alone
+    play(5, "2", None)
+    assert not listings.last.is_alone
+    play(7, None, "4")
+    play(9, "2", None)
+    assert listings.last.is_alone
+    assert listings.last.first == 7
 
 
 def interleaved(first: int, *, overlap: Callable[[list[Any], list[Any]], list[Sent]]) -> list[Sent]:

@@ -119,6 +119,10 @@ def test_replay_without_conversation_ends_with_status_3(
         (("--",), "no command after --"),
         (("--response-timeout", "0", "x.py"), "give seconds above 0"),
         (("--pace", "-1"), "not a factor"),
+        (("--server", "a", "--http", "8000"), "--http is for the server of FILE: leave the server"),
+        (("--server", "a", "--pace", "1"), "--pace is for the server of FILE: leave the server"),
+        (("--server", "a", "--env", "A=1"), "--env is not for a server of the configuration files"),
+        (("--server", "a", "x.py"), "give a server, or --server and --config, and not both"),
     ],
 )
 def test_replay_misuse_ends_with_status_2(
