@@ -30,6 +30,7 @@ SETTINGS = {
     "era": None,
     "timeout": 1.0,
 }
+ASKED = {"ask": "tools/list", "params": {"cursor": "c"}}
 ABOUT = {"revision": "2026-07-28", "server": "fake 1", "capabilities": {}}
 
 
@@ -133,6 +134,55 @@ async def test_program_whose_target_ends_passes_on_what_was_measured(
     [_, gone] = program.answers
     assert gone["gone"] == {"reason": "the server has ended", "status": 1, "stderr": ["boom"]}
     assert gone["turn"]["sent"] == 20
+
+
+class AskedLoad(FakeLoad):
+    """A load whose target answers a request with the request itself, or is gone."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        super().__init__()
+        self._error = error
+
+    async def ask(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+        if self._error is not None:
+            raise self._error
+        return {"method": method, "params": params}
+
+
+@pytest.mark.parametrize(
+    ("error", "answer"),
+    [
+        (None, {"answer": {"method": "tools/list", "params": {"cursor": "c"}}}),
+        (
+            TargetGone("it ended", status=2, stderr=("x",)),
+            {"gone": {"reason": "it ended", "status": 2, "stderr": ["x"]}, "turn": None},
+        ),
+        (ConnectFailed("refused"), {"failed": "refused"}),
+    ],
+    ids=["answered", "gone", "failed"],
+)
+async def test_program_passes_on_how_a_single_request_ended(
+    monkeypatch: pytest.MonkeyPatch, error: Exception | None, answer: dict[str, Any]
+) -> None:
+    program = LoadProgram(AskedLoad(error), monkeypatch)
+    await program.play(SETTINGS, ASKED, ASKED, ends=False)
+    assert program.answers == [{"ready": ABOUT}, answer, answer]
+
+
+async def test_program_with_an_internal_error_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no answer of the target: the traceback on its stderr says what was wrong."""
+    program = LoadProgram(AskedLoad(ZeroDivisionError()), monkeypatch)
+    with pytest.raises(ZeroDivisionError):
+        await program.play(SETTINGS, ASKED, ends=False)
+    assert program.answers == [{"ready": ABOUT}]
+
+
+async def test_program_whose_stdin_has_nothing_connects_to_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = LoadProgram(FakeLoad(), monkeypatch)
+    await program.play()
+    assert program.answers == []
 
 
 class AnsweringProcess:
