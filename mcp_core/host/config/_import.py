@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, count
 from typing import Any, Final, Literal
 
 from mcp_core._secret_patterns import is_secret_name
@@ -112,12 +113,9 @@ class _VariableNames:
 
     def take(self, value: Hashable, *wanted: str) -> str:
         """Return the first wanted name that is free, or the last one with a number appended."""
-        last = wanted[-1]
-        numbered = (f"{last}_{n}" for n in range(2, len(self._values) + 3))
-        for name in (*wanted, *numbered):
-            if self._values.setdefault(name, value) == value:
-                return name
-        raise AssertionError("there are more names than values")
+        numbered = (f"{wanted[-1]}_{number}" for number in count(2))
+        names = chain(wanted, numbered)
+        return next(name for name in names if self._values.setdefault(name, value) == value)
 
 
 def _make_variable_name(*parts: str) -> str:

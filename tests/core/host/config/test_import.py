@@ -163,12 +163,12 @@ def test_import_with_some_secrets_replaced_keeps_the_others() -> None:
 
 def test_import_of_different_secrets_of_one_name_gives_different_variables() -> None:
     """Otherwise one server would get the secret of another."""
-    names = {"a": "1", "b": "1", "c-c": "2", "c.c": "3"}
+    names = {"a": "1", "b": "1", "c-c": "2", "c.c": "3", "c_c": "4"}
     entries = {name: {"command": "x", "env": {"TOKEN": value}} for name, value in names.items()}
     config = read("cursor", entries)
     servers = import_servers(config, list(names))
     variables = [each.variable for server in servers for each in server.secrets]
-    assert variables == ["TOKEN", "TOKEN", "C_C_TOKEN", "C_C_TOKEN_2"]
+    assert variables == ["TOKEN", "TOKEN", "C_C_TOKEN", "C_C_TOKEN_2", "C_C_TOKEN_3"]
 
 
 @pytest.mark.parametrize(
