@@ -50,6 +50,10 @@ def server() -> Any:
             lambda: server().resource("a://{b}", mimetype="text/plain")(lambda b: b),
             "did you mean 'mime_type'",
         ),
+        (
+            lambda: server().add_directory(".", "a://b", titel="x"),
+            "Server.add_directory has no option 'titel'; did you mean 'title'",
+        ),
         (lambda: server().prompt(zzz=1)(function), "no option 'zzz'; there are name, title, "),
         (
             lambda: untyped_trio.connect(server(), versoins=["2025-11-25"]),

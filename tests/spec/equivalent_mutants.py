@@ -656,4 +656,10 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "raise response_error(exc, received=False, ended=False) from None",
         "`response_error` asks for what has arrived only if the connection has ended",
     ),
+    Equivalent(
+        "mcp_asyncio_shim/_stdio.py::_piped_child",
+        "await asyncio.sleep(0)",
+        "await asyncio.sleep(-1)",
+        "as above: one step of the loop",
+    ),
 )

@@ -1247,6 +1247,23 @@ def test_watch_sees_other_connections_by_looking(path: Path) -> None:
     with_store(path, main)
 
 
+def test_watch_sees_each_task_that_another_connection_removes(path: Path) -> None:
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        other = SqliteTaskStore(path)
+        async with other.opened(runtime), store.watch() as watch:
+            records = [new_record(id) for id in "abc"]
+            for each in records:
+                await other.create(each, **MANY)
+            store._look()
+            assert {await anext(watch) for _ in records} == {each.key for each in records}
+            for each in records:
+                assert await other.change(each.key, 1, None)
+            store._look()
+            assert {await anext(watch) for _ in records} == {each.key for each in records}
+
+    with_store(path, main)
+
+
 def test_watch_looks_for_changes_of_others_four_times_a_second(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

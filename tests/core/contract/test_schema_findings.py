@@ -107,6 +107,11 @@ def found_in(old: Any, new: Any, *, is_input: bool) -> list[tuple[str, str, Any]
             [("[1]", "no longer accepts string", ["", ""])],
         ),
         (
+            {"type": "array", "prefixItems": [S, S]},
+            {"type": "array", "prefixItems": [S], "items": W},
+            [("[1]", "no longer accepts string", ["", ""]), ("[]", NO_OTHER, ["", "", None])],
+        ),
+        (
             {"type": "array", "prefixItems": [S]},
             {"type": "array", "prefixItems": [S], "items": W},
             [("[]", NO_OTHER, ["", None])],

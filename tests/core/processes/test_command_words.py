@@ -25,6 +25,7 @@ COMMANDS = [
     ("server --api-key CANARY x", '["server", "--api-key", "...", "x"]'),
     ("server --token=CANARY", '["server", "--token=..."]'),
     ("server https://u:CANARY@h/", '["server", "https://u:...@h/"]'),
+    ("caf\xe9 \u65e5", '["caf\xe9", "\u65e5"]'),
     ("a \x1b[2J", r'["a", "\u001b[2J"]'),
 ]
 

@@ -327,3 +327,22 @@ async def test_link_repr_shows_connection() -> None:
     assert repr(here.link) == f"<Link {here.conn!r}, broken>"
     here.link.abort()  # only the first call has an effect
     assert len(here.of(ConnectionClosed)) == 1
+
+
+async def test_link_writer_that_is_cancelled_passes_it_on() -> None:
+    """The task that runs it must not go on as if the stream had broken."""
+    recorder = LinkRecorder()
+    steps: list[str] = []
+    scope = trio.CancelScope()
+
+    async def run() -> None:
+        with scope:
+            await recorder.link.write()
+            steps.append("went on")
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run)
+        await trio.testing.wait_all_tasks_blocked()
+        scope.cancel()
+    assert scope.cancelled_caught
+    assert steps == []

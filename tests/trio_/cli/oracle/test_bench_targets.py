@@ -63,6 +63,13 @@ def test_text_is_read_as_url_then_file_then_command(folder: Path) -> None:
     assert tuple(command.argv) == ("python", "server.py", "--name", "a b")
 
 
+def test_name_of_a_target_has_forty_characters_at_most(folder: Path) -> None:
+    longest = "a" * 40
+    assert [each.name for each in targets_of("--target", f"{longest}={URL}")] == [longest]
+    with pytest.raises(CliError, match="has no name"):
+        targets_of("--target", f"{longest}a={URL}")
+
+
 def test_command_is_split_as_the_platform_does(monkeypatch: pytest.MonkeyPatch) -> None:
     words = r'C:\python.exe "my server.py"'
     monkeypatch.setattr(os, "name", "nt")

@@ -66,6 +66,15 @@ def test_link_is_followed_only_if_the_user_named_it(count: int, tmp_path: Path) 
     assert link.read_bytes() == b"a"
 
 
+def test_link_is_followed_by_default(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    link = tmp_path / "link"
+    target.touch()
+    link.symlink_to(target)
+    write_file(link, b"a")
+    assert (link.is_symlink(), target.read_bytes()) == (True, b"a")
+
+
 def test_file_that_exists_keeps_its_mode(tmp_path: Path) -> None:
     path = tmp_path / "it"
     path.write_bytes(b"before")

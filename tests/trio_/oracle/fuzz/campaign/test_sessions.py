@@ -257,6 +257,9 @@ async def test_session_in_which_the_judge_could_not_read_a_message_gets_damage_o
     damaged = await pool.take([OPEN_NONE, BROKEN])
     assert damaged.session is shared.session
     assert trio.current_time() == 0
+    # Each of the two has its place among those that may be open.
+    assert damaged.group is not None
+    assert pool._open == {damaged.group: 1, other.group: 1}
 
 
 # -- Runs ------------------------------------------------------------------------------------------
