@@ -662,4 +662,16 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "await asyncio.sleep(-1)",
         "as above: one step of the loop",
     ),
+    Equivalent(
+        "mcp_core/adapters/_sqlite_file.py::TaskFile.lost",
+        "if len(records) >= size:\n    ...",
+        "if len(records) > size:\n    ...",
+        "the queries that follow may select no rows then: only slower",
+    ),
+    Equivalent(
+        "mcp_trio/auth/_loopback.py::_open_listeners",
+        "port = found[0].socket.getsockname()[1]",
+        "port = found[-1].socket.getsockname()[1]",
+        "it is read for the second address of `localhost` only, when the first has one listener",
+    ),
 )

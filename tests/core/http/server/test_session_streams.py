@@ -533,7 +533,9 @@ def test_deleted_session_ends_begun_streams_with_an_error() -> None:
     waiting = run.client.call(2, "stand")
     run.harness.wait(15)  # a comment has begun its stream
     standing = run.client.get()
+    session = session_of(run.client)
     delete(run.client)
+    assert (session.streams, session.stream_by_request) == ({}, {})
     assert ended_with_an_error(run.reply, run.id)
     assert ended_with_an_error(waiting, 2)
     assert len(run.reply.messages) == 3

@@ -46,6 +46,15 @@ def listed_annotations(stage: ScriptedClient) -> list[Any]:
     ]
 
 
+def test_function_may_say_in_its_own_words_what_it_returns() -> None:
+    """Its result is checked for each list; its annotation may be for type checkers only."""
+
+    def modified() -> OnlyForTypeCheckers:  # type: ignore[name-defined] # noqa: F821
+        return NOON_TEXT
+
+    server_with(modified)
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     ("value", "expected"),

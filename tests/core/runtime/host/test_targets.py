@@ -83,6 +83,7 @@ def test_home_directory_of_an_entry_takes_the_place_of_a_tilde(
     ("entry", "secrets"),
     [
         ({"command": "x", "args": ["--api-key", KEY]}, {KEY}),
+        ({"command": f"x --api-key={KEY}", "args": []}, {KEY}),
         (
             {"command": "x", "args": ["--api-key", "${K}"], "env": {"MINE": "${V}"}},
             {KEY, "val-ues"},

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from mcp_core.trace.judge.conversation._across import MAX_NAMES, MAX_REQUESTS
+from mcp_core.trace.judge.conversation._across import (
+    MAX_NAMES,
+    MAX_REQUESTS,
+    MarkedRequest,
+    _marked_request,
+)
 from tests.core.trace.judge.conversations import INFO, Sent, ask, judge, notify, result
 from tests.core.trace.judge.rules.clients import (
     IN_OTHER,
@@ -150,3 +159,23 @@ def test_conversation_that_begins_after_one_with_a_higher_number_is_whole() -> N
     found, judged = judge(None, [*opened(OTHER), *START, *listed(3, IN)], "2025-11-25")
     assert found == []
     assert not any(each.gap for each in judged._conversations._states.values())
+
+
+def test_marked_request_keeps_its_result_without_the_meta_member() -> None:
+    """Servers write times and the like there, in which equal results differ."""
+    text = "a text that is long enough to be a mark"
+    message: Any = SimpleNamespace(
+        line=7,
+        size=100,
+        exchange=1,
+        redacted=False,
+        result={"content": [], "_meta": {"time": 1}},
+    )
+    request: Any = SimpleNamespace(
+        method="tools/call", params={"arguments": {"a": text}}, size=100, is_redacted=False
+    )
+    found = _marked_request(message, request, 3)
+    assert isinstance(found, MarkedRequest)
+    assert json.loads(found.arguments) == {"a": text}
+    assert json.loads(found.result) == {"content": []}
+    assert (found.conversation, found.line, found.marks) == (3, 7, (text,))

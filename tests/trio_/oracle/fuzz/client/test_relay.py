@@ -46,3 +46,15 @@ def test_relay_says_its_token_and_passes_bytes_to_stdout_until_the_end(
         assert exits == [0]
         assert bytes(written) == b'{"a":1}\n{"b":2}\n'
         assert ours.recv(100) == b"token\n"
+
+
+def test_relay_passes_stdin_to_the_server_until_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = iter([b'{"a":1}\n', b'{"b":2}\n', b""])
+    monkeypatch.setattr(os, "read", lambda descriptor, size: next(typed))
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        _relay.pass_input(theirs)
+        assert ours.recv(100, socket.MSG_WAITALL) == b'{"a":1}\n{"b":2}\n'
+        assert ours.recv(100) == b""  # its end, though the other way is still open
+        ours.sendall(b"x")
+        assert theirs.recv(100) == b"x"
