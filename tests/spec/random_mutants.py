@@ -283,7 +283,8 @@ def stages_of(mutant: RandomMutant, root: Path, hit_map: HitMap | None) -> list[
     """Return the stages with the names of test functions, or of files without a map.
 
     With a map they have only the tests that run the changed code, and a last stage has those of
-    other areas.
+    other areas. If it runs before the tests do, such as a function that makes a table, each test of
+    the module may depend on it: the mirrored tests come first, as a whole.
     """
     whole = stages(mutant.file, root)
     place = mutant.replacement
@@ -296,6 +297,9 @@ def stages_of(mutant: RandomMutant, root: Path, hit_map: HitMap | None) -> list[
     others = [test.file for test in found if test.file not in known]
     seconds = 0.0
     chosen = []
+    if hit_map is not None and hit_map.runs_first(mutant.file, place.start, place.end):
+        chosen.append(first)
+        whole = [stage for stage in whole if stage != first]
     for stage in (*whole, others):
         if stage is others:
             seconds = 0.0

@@ -166,6 +166,22 @@ def test_mutant_meets_mirrored_tests_first_and_only_some_of_the_others(
     ]
 
 
+def test_mutant_whose_code_runs_before_the_tests_meets_all_that_mirror_its_module(
+    tmp_path: Path,
+) -> None:
+    """What it makes while its module is imported, any of them may use without running it again."""
+    uses = "from mcp_core.a._f import f"
+    make_project(tmp_path, CODE, {f"tests/core/{name}.py": uses for name in ("a/test_f", "test_g")})
+    file = "mcp_core/a/_f.py"
+    start = CODE.index("x < most")
+    mutant = RandomMutant(file, "f", "compare", 12, "", "", Replacement(start, start + 8, "x"))
+    tests = [mapped("tests/core/test_g.py::test_g", 0), mapped("tests/core/test_g.py::test_h", 6)]
+    assert stages_of(mutant, tmp_path, HitMap({file: SourceFile(CODE)}, tests, imported=1)) == [
+        ["tests/core/a/test_f.py"],
+        ["tests/core/test_g.py::test_g"],
+    ]
+
+
 def test_mutant_whose_code_no_test_runs_meets_all_tests(tmp_path: Path) -> None:
     """It may run when its module is imported, as what a decorator calls does."""
     make_project(tmp_path, CODE, {"tests/core/a/test_f.py": "from mcp_core.a._f import f"})
