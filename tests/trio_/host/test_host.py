@@ -267,6 +267,22 @@ async def test_on_call_decides_about_each_call(autojump_clock: trio.abc.Clock) -
             await host.call("mcp__a__write", {"text": "perhaps"})
 
 
+@pytest.mark.parametrize("what", ["tool", "prompt", "resource"])
+async def test_use_of_a_server_that_connects_waits_for_it(
+    what: str, autojump_clock: trio.abc.Clock
+) -> None:
+    async with Host({"a": make_server("a")}, approve="all") as host:
+        prompt = host.prompts()[0].name
+        host.disable("a")
+        host.enable("a")
+        if what == "tool":
+            assert not (await host.call_tool("a", "look")).is_error
+        elif what == "prompt":
+            assert (await host.get_prompt(prompt, {"code": "x"})).messages
+        else:
+            assert (await host.read("@a:notes://a")).contents
+
+
 async def test_each_call_is_recorded(autojump_clock: trio.abc.Clock) -> None:
     """Even calls that never reach the server are in the audit log, with outcome and duration."""
     records: list[AuditRecord] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from hashlib import sha256
 
 import pytest
@@ -104,16 +105,22 @@ def test_replay_cache_forgotten_proofs_are_refused() -> None:
 
 
 def test_replay_cache_more_principals_than_places_shortens_the_lifetime() -> None:
+    """All the same no proof is accepted twice, also from the times that were forgotten."""
     cache = ReplayCache(60)
     start = NOW - NOW % PERIOD
-    for index in range(60):
-        assert use(cache, f"p{index}", 0, start + index // 12 * PERIOD, start + 20)
+    used = {f"p{index}": start + index // 12 * PERIOD for index in range(60)}
+    for principal, issued in used.items():
+        assert use(cache, principal, 0, issued, start + 20)
     for index in range(200):
         now = start + 25 + index / 10
+        used[f"q{index}"] = now
         assert use(cache, f"q{index}", 0, now, now)
         assert size(cache) <= 64
     with pytest.raises(VerifierUnavailable, match="more clients"):
         use(cache, "p0", 0, start, start + 45)
+    for principal, issued in used.items():
+        with suppress(VerifierUnavailable):
+            assert not use(cache, principal, 0, issued, start + 45)
 
 
 def test_replay_cache_full_of_this_moment_is_unavailable() -> None:
