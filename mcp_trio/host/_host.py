@@ -224,7 +224,7 @@ class Host(AbstractHost):
         second call waits for the first one.
 
         Args:
-            config: as for `Host`; by default what it was created with.
+            config: as for `Host`; by default what was given last, here or when it was created.
 
         Raises:
             InvalidConfig: a file of the administrator cannot be used.

@@ -674,4 +674,22 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "port = found[-1].socket.getsockname()[1]",
         "it is read for the second address of `localhost` only, when the first has one listener",
     ),
+    Equivalent(
+        "mcp_core/host/_canonical_json.py::is_double",
+        "if -_MAX_SAFE_INTEGER <= number <= _MAX_SAFE_INTEGER:\n    ...",
+        "if -_MAX_SAFE_INTEGER <= number < _MAX_SAFE_INTEGER:\n    ...",
+        "what follows finds that the largest one is a double, too: only slower",
+    ),
+    Equivalent(
+        "mcp_trio/oracle/bench/engine/_http_reader.py::HttpReader._read_events",
+        "if not is_candidate and (not (b'\"method\"' in event and b'\"id\"' in event)):\n    ...",
+        "if not is_candidate and (not (b'\"method\"' in event or b'\"id\"' in event)):\n    ...",
+        "a message without both members isn't taken after it is decoded: only slower",
+    ),
+    Equivalent(
+        "mcp_core/host/config/_members.py::MemberReader.words",
+        "return ()",
+        "return None",
+        "no words and None are the same to its only caller",
+    ),
 )

@@ -98,7 +98,9 @@ def traces(place: Path) -> list[str]:
 
 
 def test_plugin_good_server_passes_and_leaves_no_traces(tmp_path: Path) -> None:
-    status, shown = run(tmp_path, f"--mcp-target={sys.executable} server.py", "-k", "not record")
+    # In single quotes, which only POSIX takes away.
+    target = f"--mcp-target={sys.executable} 'server.py'"
+    status, shown = run(tmp_path, target, "-k", "not record")
     assert status == 0, shown
     assert "4 passed" in shown
     assert not (tmp_path / "mcp-traces").exists()

@@ -484,6 +484,9 @@ async def test_reload_keeps_what_is_the_same(autojump_clock: trio.abc.Clock) -> 
         assert list(host.status()) == ["a", "b", "c"]
         with pytest.raises(TypeError):
             await host.reload({"a": 5})  # type: ignore[dict-item]
+        await host.reload()  # what was given last, and could be used
+        assert list(host.status()) == ["a", "b", "c"]
+        assert host.client("a") is client
         await host.reload({})
         assert host.status() == {}
         assert host.tools() == ()
