@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -384,6 +385,34 @@ def test_child_that_cannot_start_raises(argv: Sequence[str], text: str) -> None:
                 pass
 
     run(main())
+
+
+@pytest.mark.parametrize(
+    ("program", "cwd", "cause"),
+    [
+        ("orphan", None, "the interpreter named in its first line is not"),
+        ("./orphan", "{dir}", "the interpreter named in its first line is not"),
+        ("{dir}/orphan", None, "the interpreter named in its first line is not"),
+        ("./orphan", None, "there is no such file"),
+        ("nowhere", None, "no program of that name on PATH"),
+        ("cat", "{dir}/nowhere", "its working directory .*nowhere cannot be entered"),
+    ],
+)
+def test_child_start_failure_names_the_cause(
+    program: str, cwd: str | None, cause: str, tmp_path: Path
+) -> None:
+    """The same ENOENT has several causes, as `tests/trio_/streams/test_child.py` says."""
+    orphan = tmp_path / "orphan"
+    orphan.write_text("#!/no/such/interpreter\n")
+    orphan.chmod(0o755)
+    place = None if cwd is None else cwd.format(dir=tmp_path)
+    error = FileNotFoundError(2, "No such file", place or program)
+    if place == str(tmp_path):
+        error.filename = program
+    found = _stdio._cannot_start(
+        program.format(dir=tmp_path), error, place, {"PATH": str(tmp_path)}
+    )
+    assert re.search(cause, str(found))
 
 
 PROUD = """
