@@ -51,7 +51,7 @@ class RootsContext(Generic[L]):
         session_state: as `Context.session_state`, of the client whose roots have changed.
     """
 
-    def __init__(self, host: RequestHost, peer: Peer, server: Server | None = None) -> None:
+    def __init__(self, host: RequestHost, peer: Peer, server: Server | None) -> None:
         self.server: Server = server or host.server
         mounted = self.server is not host.server
         self.lifespan: L = lifespan_value(host.lifespan, self.server, mounted=mounted)

@@ -692,4 +692,10 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "return None",
         "no words and None are the same to its only caller",
     ),
+    Equivalent(
+        "mcp_asyncio_shim/_stdio.py::_open_pipes",
+        "source_file, sink_file = (os.fdopen(source, 'rb', 0), os.fdopen(sink, 'wb', 0))",
+        "source_file, sink_file = (os.fdopen(source, 'rb', -1), os.fdopen(sink, 'wb', 0))",
+        "as above: asyncio reads the descriptor, and only closes the file",
+    ),
 )

@@ -169,7 +169,7 @@ def test_mutant_meets_mirrored_tests_first_and_only_some_of_the_others(
 def test_mutant_whose_code_runs_before_the_tests_meets_all_that_mirror_its_module(
     tmp_path: Path,
 ) -> None:
-    """What it makes while its module is imported, any of them may use without running it again."""
+    """Any of them may use the result of the import, without running the code again."""
     uses = "from mcp_core.a._f import f"
     make_project(tmp_path, CODE, {f"tests/core/{name}.py": uses for name in ("a/test_f", "test_g")})
     file = "mcp_core/a/_f.py"

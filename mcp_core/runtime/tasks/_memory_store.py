@@ -143,9 +143,8 @@ class MemoryTaskStore:
             used.size += more
             self._size += more
             self._records[old.key] = record
-            if record.worker != old.worker or record.ended:
-                self._release(old)
-                self._hold(record)
+            self._release(old)
+            self._hold(record)
         for watch in self._watches:
             watch.add(key)
         return True

@@ -474,6 +474,7 @@ async def test_added_server_is_connected_to(autojump_clock: trio.abc.Clock) -> N
 
 
 async def test_reload_keeps_what_is_the_same(autojump_clock: trio.abc.Clock) -> None:
+    """A configuration that cannot be used changes nothing, and isn't read again later."""
     a, b = make_server("a"), make_server("b")
     async with Host({"a": a, "b": b}) as host:
         client = host.client("a")

@@ -1,4 +1,4 @@
-"""What the fuzzer knows of a server's tools."""
+"""The choices that the fuzzer has with a server's tools."""
 
 from __future__ import annotations
 
