@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mcp_core.trace import TraceHeader, encode_header, encode_line
+from mcp_core.trace.replay._diff import ChangedValue
 from mcp_trio.cli import main
+from mcp_trio.cli.oracle import _diff
 from tests.core.trace.judge.conversations import C, S, Sent, ask, error, result
 from tests.core.trace.replay.traces import AT, CALL, call, lines_of, text
 
@@ -124,3 +126,15 @@ def test_diff_of_wrong_pointer_ends_with_status_2(
 ) -> None:
     assert main(["diff", "--ignore", "result", *files]) == 2
     assert "not a JSON pointer" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (ChangedValue(pointer="", old=None, new=[1], is_missing=True), "added [1]"),
+        (ChangedValue(pointer="", old={"a": 1}, new=None, is_removed=True), 'removed {"a": 1}'),
+        (ChangedValue(pointer="", old="a", new=None), '"a" \u2192 null'),
+    ],
+)
+def test_change_of_a_value_is_shown_in_a_line(value: ChangedValue, text: str) -> None:
+    assert _diff._change(value) == text

@@ -10,6 +10,7 @@ import trio
 import trio.testing
 
 from mcp_core import ConnectFailed
+from mcp_trio.oracle.bench._turn import TargetGone
 from mcp_trio.oracle.bench.client._sessions import TooManyFiles, measure_sessions, require_files
 
 if TYPE_CHECKING:
@@ -76,6 +77,22 @@ async def test_first_session_that_cannot_be_opened_is_no_target(autojump_clock: 
     target = _CountedTarget(most=0)
     with pytest.raises(ConnectFailed, match="HTTP 503"):
         await measure_sessions(target.session, target.memory, 3)
+
+
+async def test_session_that_ends_while_others_open_is_the_error(autojump_clock: Clock) -> None:
+    target = _CountedTarget()
+
+    @asynccontextmanager
+    async def ending() -> AsyncIterator[_Session]:
+        async with target.session() as session:
+            with trio.move_on_after(0.25) as scope:
+                yield session
+            if scope.cancelled_caught:
+                raise TargetGone("the server has ended\nand more")
+
+    found = await measure_sessions(ending, target.memory, 1_000)
+    assert found.error == "a session ended: the server has ended"
+    assert (found.opened, target.open) == (0, 0)
 
 
 async def test_memory_that_is_unknown_stays_unknown(autojump_clock: Clock) -> None:
