@@ -391,3 +391,15 @@ def test_leaks_every_kind_can_be_allowed(undo: ExitStack, monkeypatch: pytest.Mo
     for kind in KINDS:
         assert kind not in [left for left, _ in watch.leaks([kind])]
     assert watch.leaks(KINDS) == []
+
+
+def test_children_are_listed_by_ps_where_there_is_no_proc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as on macOS."""
+    monkeypatch.setattr(_leaks, "_has_no_children", lambda: False)
+    monkeypatch.setattr(_leaks, "_children_by_ps", lambda: {1: "by ps"})
+    monkeypatch.setattr(_leaks, "_children_by_proc", lambda: {1: "by /proc"})
+    for exists, by in ((True, "by /proc"), (False, "by ps")):
+        stat = SimpleNamespace(exists=lambda exists=exists: exists)
+        with monkeypatch.context() as patch:
+            patch.setattr(_leaks, "Path", lambda name, stat=stat: stat)
+            assert _leaks.children() == {1: by}

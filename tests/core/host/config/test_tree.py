@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcp_core.host import InvalidConfig, JsonSyntax
-from mcp_core.host.config._tree import ConfigTree, parse_tree
+from mcp_core.host.config._tree import ConfigTree, ValueTree, parse_tree
 
 STRICT = JsonSyntax(byte_order_mark=True)
 JSON = '\ufeff{"a": {"b c": [1,\n  {"d": 2}]},\n "a": {"b c": 3, "b c": 4}}'
@@ -82,3 +82,8 @@ def test_parse_tree_unreadable_file_is_refused_with_its_place(
         parse(data, syntax)
     assert str(caught.value).startswith(text)
     assert len(caught.value.problems) == 1
+
+
+def test_place_in_a_value_of_a_program_is_the_member_alone() -> None:
+    place = ValueTree({"a": {"b": 1}}).place(("a", "b"))
+    assert (place.line, place.column, place.member) == (1, 1, "a.b")

@@ -462,3 +462,9 @@ def test_result_of_any_json_has_its_exact_type_or_is_refused(kind: Any, document
     except InvalidPayload:
         return
     assert reader(kind)(encode(found)) == found
+
+
+@pytest.mark.parametrize("value", [5, True, {"name": "a"}, "x"])
+def test_value_in_place_of_a_list_is_refused_with_its_place(value: Any) -> None:
+    with pytest.raises(InvalidPayload, match=r"Expected `array`, got `\w+` \(at tools\)"):
+        read(t.ListToolsResult, {"tools": value})

@@ -74,3 +74,16 @@ async def test_server_without_restart_is_tried_once(autojump_clock: trio.abc.Clo
             host.client("a")
     assert raised.value.__cause__ is source.error
     assert len(source.options) == 1
+
+
+async def test_server_that_failed_for_good_is_tried_once_more_when_the_host_is_reloaded(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    """A program that was missing may have been installed."""
+    source = FakeSource("a", notes(), error=ConnectFailed("no program"))
+    async with opened([source], restart=False) as (host, _):
+        assert host.status()["a"].state == "failed"
+        source.error = None
+        await host.replace_sources([source])
+        await host.wait_settled()
+        assert host.status()["a"].state == "ready"
