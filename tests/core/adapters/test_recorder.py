@@ -692,15 +692,13 @@ def test_pipe_with_a_reader_gets_one_trace(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     recorder = open_file(pipe)
+    os.set_blocking(reader, True)
     stream = recorder.stream()
     found = b""
     for word in (b"first", b"second"):
         stream.sent(word + b"\n")
         while word not in found:
-            try:
-                found += os.read(reader, 65_536)
-            except BlockingIOError:
-                time.sleep(0.001)
+            found += os.read(reader, 65_536)
     recorder.close()
     os.close(reader)
     _, lines = read_trace([found])
