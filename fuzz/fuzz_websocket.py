@@ -47,7 +47,7 @@ class FrameRecorder:
             self._record(("text", self._text))
             self._text = ""
 
-    def receive_binary(self, now: float) -> None:
+    def receive_binary(self) -> None:
         if "binary" not in self.received[-1:]:
             self._record("binary")
 

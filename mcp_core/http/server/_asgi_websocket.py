@@ -132,7 +132,7 @@ class AsgiWebSocket:
         elif socket is not None:
             text = message.get("text")
             if text is None:
-                socket.receive_binary(now)
+                socket.receive_binary()
             else:
                 socket.receive_text(text, now)
             self._mark_dirty()

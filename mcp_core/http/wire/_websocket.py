@@ -271,9 +271,8 @@ class WebSocket:
         else:
             self._reject(body, error)
 
-    def receive_binary(self, now: float) -> None:
+    def receive_binary(self) -> None:
         """Close the WebSocket: binary messages aren't supported."""
-        self._mark_activity(now)
         self._fail("binary", "messages are text")
 
     def receive_ping(self, payload: bytes, now: float) -> None:

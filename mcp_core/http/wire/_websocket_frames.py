@@ -54,7 +54,7 @@ class WebSocketFrames:
                 if opcode == _TEXT:
                     socket.receive_text(payload, now, end=ends)
                 elif opcode == _BINARY:
-                    socket.receive_binary(now)
+                    socket.receive_binary()
                 elif opcode == _PING:
                     socket.receive_ping(payload, now)
                 elif opcode == _PONG:

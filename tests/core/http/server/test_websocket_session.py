@@ -116,7 +116,7 @@ def test_deadline_is_checked_once() -> None:
     harness = WebSocketHarness()
     played = harness.connect()
     assert harness.router.next_deadline() == 20.0
-    played.socket.receive_binary(0.0)
+    played.socket.receive_binary()
     played.settle()
     assert played.output() == [1003]
     played.settle()

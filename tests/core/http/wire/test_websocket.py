@@ -185,7 +185,7 @@ def second_frame_too_long(played: WebSocketClient) -> None:
 
 ENDS: list[tuple[str, Callable[[WebSocketClient], object], int | None]] = [
     # case, input, code of the Close or None
-    ("a binary message", lambda p: p.socket.receive_binary(p.harness.now), 1003),
+    ("a binary message", lambda p: p.socket.receive_binary(), 1003),
     ("the head of a frame of 2^62 bytes", lambda p: p.socket.receive_frame_head(1 << 62), 1009),
     (
         "the head of a frame of the longest message",
@@ -250,7 +250,7 @@ def test_websocket_invalid_json_is_answered_until_limit() -> None:
 def test_websocket_message_before_error_is_answered() -> None:
     played = open_played()
     played.socket.receive_text(json.encode(request(1, "ping")).decode(), 0.0)
-    played.socket.receive_binary(0.0)
+    played.socket.receive_binary()
     played.settle()
     answer, code = played.output()
     assert (answer["id"], code) == (1, 1003)
@@ -258,7 +258,7 @@ def test_websocket_message_before_error_is_answered() -> None:
 
 def test_websocket_input_after_error_is_ignored() -> None:
     played = open_played()
-    played.socket.receive_binary(0.0)
+    played.socket.receive_binary()
     assert played.send(call(D, 1)) == [1003]
     played.socket.receive_invalid(1002, "?", 0.0)
     played.socket.receive_frame_head(1 << 62)
@@ -270,7 +270,7 @@ def test_websocket_input_after_error_is_ignored() -> None:
     "act",
     [
         lambda s: s.refuse("too much of everything"),
-        lambda s: s.receive_binary(0.0),
+        lambda s: s.receive_binary(),
         lambda s: s.receive_invalid(1002, "?", 0.0),
         lambda s: s.receive_frame_head(1 << 62),
         lambda s: s.receive_close(1000, "", 0.0),
@@ -769,7 +769,7 @@ CLIENT_ENDS: list[tuple[Callable[[WebSocket], object], str, list[Any]]] = [
     (lambda s: s.receive_close(1005, "", 1.0), r"the server closed the WebSocket \(1005\)",
         [Close(1000)]),
     (lambda s: s.receive_eof(1.0), "the server broke off the connection", []),
-    (lambda s: s.receive_binary(1.0), "messages are text", [Close(1003, "messages are text")]),
+    (lambda s: s.receive_binary(), "messages are text", [Close(1003, "messages are text")]),
     (lambda s: s.receive_frame_head(1 << 62), "longer than 33554432 bytes",
         [Close(1009, "the message is longer than 33554432 bytes")]),
     (lambda s: s.receive_invalid(1002, "Invalid opcode", 1.0), "Invalid opcode",
