@@ -1297,6 +1297,34 @@ def test_second_watch_takes_no_change_from_the_first(path: Path) -> None:
     with_store(path, main)
 
 
+def test_watch_that_begins_while_the_file_is_busy_takes_everything_as_new(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It can't know which changes are older than itself, so it leaves none of them out."""
+
+    def busy() -> int:
+        raise _sqlite_file.FileIsBusy
+
+    async def main(store: SqliteTaskStore, runtime: StoreRuntime) -> None:
+        other = SqliteTaskStore(path)
+        async with other.opened(runtime):
+            async with store.watch() as watch:
+                await other.create(new_record("a"), **MANY)
+                store._look()
+                assert await anext(watch) == TaskKey("ada", "a")
+            with monkeypatch.context() as patch:
+                patch.setattr(store._open_file(), "sequence", busy)
+                opening = store.watch()
+                watch = await opening.__aenter__()
+            await other.create(new_record("b"), **MANY)
+            store._look()
+            found = {await anext(watch), await anext(watch)}
+            assert found == {TaskKey("ada", "a"), TaskKey("ada", "b")}
+            await opening.__aexit__(None, None, None)
+
+    with_store(path, main)
+
+
 def test_watch_that_is_never_idle_sees_other_connections_too(path: Path) -> None:
     """An own change is always there at once, and must not postpone the look at the others'."""
 

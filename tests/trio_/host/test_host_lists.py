@@ -704,6 +704,29 @@ async def test_server_with_resources_and_no_templates_has_no_problem(
         assert host.catalog("played").problems == {}
 
 
+@pytest.mark.parametrize(
+    ("method", "code", "problems"),
+    [
+        ("resources/templates/list", -32603, {"resource templates": "refused"}),
+        ("resources/list", -32601, {"resources": "refused"}),
+        ("resources/list", -32603, {"resources": "refused"}),
+    ],
+)
+async def test_list_that_is_refused_is_a_problem_unless_it_is_templates_that_are_unknown(
+    method: str, code: int, problems: dict[str, str], autojump_clock: trio.abc.Clock
+) -> None:
+    server = PlayedServer(resources=[{"uri": "x:1", "name": "one"}])
+
+    async def refuse(request: Message) -> None:
+        await server.peer.send_error(request, code, "refused")
+
+    server.answers[method] = refuse
+    async with Host({}) as host:
+        await settled(host, server)
+        found = host.catalog("played").problems
+        assert {name: "refused" for name, text in found.items() if "refused" in text} == problems
+
+
 async def test_list_above_the_limit_is_a_problem(autojump_clock: trio.abc.Clock) -> None:
     server = PlayedServer(*(tool(f"t{number}") for number in range(1_001)))
     async with Host({}) as host:

@@ -154,6 +154,16 @@ async def test_stdio_stream_may_be_closed_early(ends: Ends) -> None:
 
 
 @pytest.mark.usefixtures("each_kind_of_pipe")
+async def test_stdio_stream_is_closed_with_its_context(ends: Ends) -> None:
+    with ends.streams() as stream:
+        pass
+    with pytest.raises(trio.ClosedResourceError):
+        await stream.send_all(b"late")
+    with pytest.raises(trio.ClosedResourceError):
+        await stream.receive_some()
+
+
+@pytest.mark.usefixtures("each_kind_of_pipe")
 async def test_stdio_restores_descriptors_after_an_exception(ends: Ends) -> None:
     with pytest.raises(ZeroDivisionError), ends.streams():
         raise ZeroDivisionError
