@@ -760,6 +760,24 @@ async def test_approval_that_cannot_be_stored_is_the_reason_of_the_server(
         assert runtime.errors == []
 
 
+@pytest.mark.parametrize(
+    ("approvals", "state"), [(MemoryApprovals(), "connecting"), (FailingApprovals(), "failed")]
+)
+async def test_end_of_a_question_is_a_change_of_what_waits_for_the_user(
+    approvals: MemoryApprovals, state: str, autojump_clock: trio.testing.MockClock
+) -> None:
+    """A display of open questions is drawn anew, also if the answer cannot be stored."""
+    source = FakeSource("a", offering("a"), file=FILE, needs_approval=True, launch=LAUNCH)
+    source.gate = trio.Event()  # what it lists would be a change too
+    options = {"approvals": approvals, "on_approve_server": answers(True)}
+    async with opened([], **options) as (host, _), host.changes() as changes:
+        host.add_source(source)
+        async for change in changes:
+            if change.kind == "approval":
+                break
+        assert change.status.state == state
+
+
 async def test_server_that_has_nothing_to_approve_is_not_started(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
