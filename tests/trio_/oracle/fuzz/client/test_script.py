@@ -14,7 +14,6 @@ from mcp_trio.oracle.fuzz._revisions import META, dialect_of
 from mcp_trio.oracle.fuzz.client._questions import QUESTIONS, RIGHT_QUESTIONS, find_question
 from mcp_trio.oracle.fuzz.client._script import (
     MAX_FOLLOWED,
-    MAX_METHODS,
     PUSHES,
     Reaction,
     ScriptedServer,
@@ -447,12 +446,12 @@ def test_text_is_an_id() -> None:
 
 def test_first_methods_are_kept() -> None:
     played = server(NEWEST)
-    for id in range(MAX_METHODS + 5):
+    for id in range(105):
         reaction = played.receive(request(id, f"acme/{id}", NEWEST))
         assert reaction is not None
         assert (reaction.place, reaction.method) == (id, f"acme/{id}")
-    assert played.methods == [f"acme/{id}" for id in range(MAX_METHODS)]
-    assert played.requests == MAX_METHODS + 5
+    assert played.methods == [f"acme/{id}" for id in range(100)]
+    assert played.requests == 105
 
 
 def test_tools_that_are_called_are_noted_once() -> None:
@@ -705,3 +704,86 @@ def test_forms_with_and_without_required_fields_are_asked() -> None:
             assert required[-1] <= schema["properties"].keys()
     assert any(required)
     assert not all(required)
+
+
+# -- States and defaults ---------------------------------------------------------------------------
+
+
+def test_reaction_without_members_does_nothing() -> None:
+    empty = Reaction()
+    assert (empty.actions, empty.place, empty.method) == ([], 0, "")
+    assert (empty.http, empty.number, empty.opens, empty.lasts) == ("", 0, False, False)
+
+
+@pytest.mark.parametrize(
+    ("case", "revisions", "tools"),
+    [
+        ([], (), ()),
+        ([("serve", [OLD])], (), ()),
+        ([("serve", [OLD], ["a"], 1)], (), ()),
+        ([("push", "ping", 0, 0)], (), ()),
+        ([("serve", [OLD, NEWEST], ["a", "b"])], (OLD, NEWEST), ("a", "b")),
+    ],
+)
+def test_server_before_its_first_request_has_only_what_its_case_says(
+    case: Any, revisions: tuple[str, ...], tools: tuple[str, ...]
+) -> None:
+    played = ScriptedServer(case)
+    assert (played.revisions, played.tools) == (revisions, tools)
+    assert (played.revision, played.disturbed, played.requests) == ("", set(), 0)
+    assert (played.asked, played.responses, played.declared) == ({}, {}, {})
+    assert (played.called, played.endless, played.skipped, played.last_page) == ([], None, "", 0)
+    assert (played.methods, played.client_info) == ([], {})
+
+
+def test_server_is_one_without_http_unless_it_is_said() -> None:
+    played = ScriptedServer([("serve", [NEWEST], []), ("http", "status", 0, 7)])
+    reaction = played.receive(request(1, "tools/list", NEWEST))
+    assert reaction is not None
+    assert reaction.http == ""
+    assert not played.disturbed
+
+
+def test_error_of_an_unknown_method_has_its_first_100_characters() -> None:
+    error = sent(server(NEWEST).receive(request(1, "x" * 150, NEWEST)))[0]["error"]
+    assert error == {"code": -32601, "message": f"there is no method {'x' * 100}"}
+
+
+@pytest.mark.parametrize("version", ["1999-12-31", 5, None])
+def test_opening_of_a_modern_server_is_refused_with_its_revisions(version: Any) -> None:
+    played = server(NEWEST)
+    params = {} if version is None else {"protocolVersion": version}
+    opened = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    reaction = played.receive(opened)
+    error = sent(reaction)[0]["error"]
+    assert (error["code"], error["message"]) == (-32022, "unsupported protocol version")
+    assert error["data"] == {"supported": [NEWEST], "requested": str(version)}
+    assert reaction is not None
+    assert reaction.opens is False
+    assert played.revision == ""
+
+
+def test_question_that_a_revision_lacks_disturbs_its_era() -> None:
+    """So does one before the revision is known."""
+    for revision, disturbed in ((OLD, {"tasks"}), (NEWEST, _ERA), ("", _ERA)):
+        played = server(OLD)
+        played.revision = revision
+        played.begin_question()
+        assert played.disturbed == disturbed
+
+
+@pytest.mark.parametrize(("number", "skipped", "place"), [(0, "", 0), (1, "tools/list", 3)])
+def test_last_page_with_an_empty_cursor_is_noted_with_its_place(
+    number: int, skipped: str, place: int
+) -> None:
+    """Another method's empty cursor isn't the end of it, and a missing one neither."""
+    played = server(NEWEST, ("always", "page", 0, number))
+    for cursor in (None, "second", "third"):
+        params = {} if cursor is None else {"cursor": cursor}
+        played.receive(request(1, "tools/list", NEWEST, **params))
+    assert (played.skipped, played.last_page) == (skipped, place)
+    played.receive(request(1, "prompts/list", NEWEST, cursor=""))
+    played.receive({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": []})
+    assert played.skipped == skipped
+    played.receive(request(1, "tools/list", NEWEST, cursor=""))
+    assert (played.skipped, played.last_page) == ("", place)
