@@ -9,12 +9,14 @@ ends with its length and its CRC-32.
 
 from __future__ import annotations
 
+import json
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mcp_trio.oracle.fuzz._revisions import META
-from mcp_trio.oracle.fuzz.client import _script, _wrong_answers
+from mcp_trio.oracle.fuzz.client import _results, _script, _wrong_answers, _wrong_http
+from mcp_trio.oracle.fuzz.client._questions import QUESTIONS, find_question
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -69,6 +71,13 @@ _PUSH_COUNTS: Final = {
     "empty-line": 3,
     "batch": 5,
 }
+_HTTP_COUNTS: Final = {"cut": 8, "head": 12, "body": 9, "events": 11}
+_METHODS: Final = (
+    *("initialize", "server/discover", "tools/list", "tools/call", "resources/list"),
+    *("resources/templates/list", "resources/read", "prompts/list", "prompts/get", "ping"),
+    *("completion/complete", "tasks/get", "tasks/list", "tasks/cancel", "tasks/result"),
+    *("tasks/update", "tasks/acme", "acme"),
+)
 
 
 def _visible(data: bytes) -> str:
@@ -77,6 +86,10 @@ def _visible(data: bytes) -> str:
     if len(shorter) > _VISIBLE:
         text += f"... {len(data)} bytes, {zlib.crc32(data):08x}"
     return text.encode("unicode_escape").decode()
+
+
+def _as_text(value: Any) -> str:
+    return _visible(json.dumps(value).encode())
 
 
 def _acts(actions: Iterable[Action]) -> str:
@@ -114,9 +127,36 @@ def _pushes(what: str) -> Iterator[str]:
         yield f"{number}: {_acts(_script.PUSHES[what](server, number, request))}"
 
 
+def _questions(method: str) -> Iterator[str]:
+    for number, each in enumerate(QUESTIONS[method]):
+        params, _ = find_question(method, number, OLD)
+        fits = "fits" if each.fits(NEW) else "does not fit"
+        yield f"{number}, {fits}: {each.needs} {_as_text(params)}"
+
+
+def _http(way: str) -> Iterator[str]:
+    values = {"status": _wrong_http.STATUSES, "type": _wrong_http.TYPES}.get(way)
+    if values is not None:
+        yield from map(str, values)
+        return
+    for number in range(_HTTP_COUNTS.get(way, 1)):
+        body = b'{"jsonrpc":"2.0","id":7,"result":{}}'
+        yield f"{number}: {_visible(_wrong_http.raw_response(way, number, body))}"
+
+
+def _methods(revision: str) -> Iterator[str]:
+    for method in _METHODS:
+        result = _results.server_result(method, {}, revision, ["sum", "add"], [OLD, NEW])
+        yield f"{method}: {_as_text(result)}"
+    yield f"opening: {_as_text(_results.open_result({}, [revision]))}"
+
+
 _KINDS: Final[dict[str, tuple[Iterable[str], Callable[[str], Iterator[str]]]]] = {
     "answer": (_wrong_answers.ANSWERS, _answers),
     "push": (_script.PUSHES, _pushes),
+    "question": (QUESTIONS, _questions),
+    "http": (_wrong_http.HTTP_WAYS, _http),
+    "results": (("2024-11-05", "2025-06-18", OLD, NEW), _methods),
 }
 # The entries of the file: a kind of step, and its name.
 VARIANTS: Final = [f"{kind} {each}" for kind, (names, _) in _KINDS.items() for each in names]
