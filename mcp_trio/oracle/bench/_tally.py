@@ -89,12 +89,13 @@ class KnownResponses:
     def keep(self, call: PreparedCall, digits: bytes, body: bytes) -> None:
         """Remember the bytes of a result, unless the id's digits stand in it twice."""
         before, _, after = body.partition(digits)
-        if digits in after or len(body) > _MAX_KNOWN_BYTES:
+        size = len(before) + len(after)
+        if digits in after or size > _MAX_KNOWN_BYTES:
             return
-        self._bytes += len(body) - sum(map(len, self.around_id.get(id(call), ())))
+        self._bytes += size - sum(map(len, self.around_id.get(id(call), ())))
         if self._bytes > _MAX_KNOWN_BYTES:
             self._forget()
-            self._bytes = len(body)
+            self._bytes = size
         self._calls[id(call)] = call
         self.around_id[id(call)] = before, after
 
