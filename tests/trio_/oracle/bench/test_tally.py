@@ -259,9 +259,9 @@ async def test_event_stream_is_known_by_its_length_alone(
     decoded = count_decoded(monkeypatch)
     known = KnownResponses()
     tally = tally_of(known=known)
+    at = tally.began
     for number in range(2):
         body = b"data: %b\n\n" % body_of(FORMS[0], number)
-        at = tally.began
         tally.answer(tally.caller(), ECHO, digits_of(number), at, at, body, is_stream=True)
     assert (known.around_id, len(decoded)) == ({}, 1)
     assert tally.finish(at).answered == 2

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_core.drivers import shorten_text
 from mcp_trio.oracle.bench._requests import PreparedCall
 from mcp_trio.oracle.bench.calls._script import InvalidScript, parse_script
 
@@ -71,6 +72,46 @@ def test_think_times_and_weights_have_defaults() -> None:
         ("echo",),
         "2 calls, drawn by weight",
     )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "think = 3600",
+        "weight = 1e6",
+        "arguments.a = 18446744073709551615",
+        "arguments.a = -9223372036854775808",
+        f"arguments.{'.'.join('a' * 100)} = 1",
+        f"arguments.a = {'[' * 100}{']' * 100}",
+    ],
+)
+def test_value_at_its_limit_is_allowed(line: str) -> None:
+    parse_script(f"{CALL}{line}".encode())
+
+
+def test_script_has_a_thousand_calls_at_most() -> None:
+    script = parse_script((CALL * 1_000).encode())
+    assert script.text == "1000 calls, in order"
+    assert script.tools == ("echo",)
+
+
+def test_script_of_one_call_is_shown_and_made_again() -> None:
+    """Its own text goes to the processes of a load; a report's repr leaves it out."""
+    text = '[[call]]\nmethod = "tools/call"\n'
+    script = parse_script(text.encode())
+    assert (script.text, script.tools, script.era) == ("1 call, in order", (), None)
+    assert script.to_json() == {"script": text}
+    assert (script.vary, text in repr(script)) == (False, False)
+    [call] = script.calls
+    assert (call.weight, call.think, call.notified) == (1.0, 0.0, "")
+    work = script.work("2025-11-25")
+    assert (work.reads_answers, repr(work)) == (False, "<1 calls in order>")
+
+
+def test_long_name_is_shortened() -> None:
+    [call] = parse_script(f'[[call]]\ntool = "{"x" * 200}"'.encode()).calls
+    assert call.name == shorten_text(f"tools/call {'x' * 200}", 80)
+    assert call.params == {"name": "x" * 200, "arguments": {}}
 
 
 def drawn(text: str, number: int, seed: int, count: int = 400) -> list[PreparedCall]:
@@ -149,6 +190,23 @@ def test_calls_with_weights_are_drawn_by_the_seed() -> None:
         ('[[call]]\nmethod = "notifications/x"', "notifications/x isn't a call"),
         ('[[call]]\nmethod = "x"\nparams = []', "params is a list: write a table"),
         (CALL * 1_001, "it has 1001 calls: 1000 are allowed"),
+        (CALL + "arguments.a = 18446744073709551616", "arguments.a has more than 64 bits"),
+        (CALL + "arguments.a = -9223372036854775809", "arguments.a has more than 64 bits"),
+        (CALL + f"arguments.{'.'.join('a' * 101)} = 1", "is nested more than 100 deep"),
+        (CALL + f"arguments.a = {'[' * 101}{']' * 101}", "is nested more than 100 deep"),
+        (CALL + "think = 3600.1", "think is 3600.1: write a number from 0 to 3,600"),
+        (CALL + "weight = 1000000.1", "write a number above 0 and up to 1,000,000"),
+        (CALL + "weight = 18446744073709551616", "weight is a number with more than 64 bits: "),
+        (CALL + "weight = [1]", "weight is a list: write a number"),
+        (CALL + "weight = {}", "weight is a table: write a number"),
+        (CALL + f"weight = '{'x' * 99}'", f"weight is {shorten_text('x' * 99, 80)!r}: write"),
+        ("think = 3601", "the script: think is 3601: write a number from 0 to 3,600"),
+        ("[[call]]\nping = false", "ping is false: write ping = true"),
+        (
+            "[[ call ]]\nping = true\n\t[[\t'call']]\nping = true\n [[\"call\"]]\nping = 1",
+            "call 3 (line 5): ping is 1",
+        ),
+        (CALL + "'a b' = 1", "'a b' isn't known here: it takes tool, arguments, notified, "),
     ],
 )
 def test_wrong_script_is_refused_with_place_and_cure(text: str, error: str) -> None:
@@ -159,7 +217,11 @@ def test_wrong_script_is_refused_with_place_and_cure(text: str, error: str) -> N
 
 @pytest.mark.parametrize(
     ("data", "error"),
-    [(b"# " + b"x" * 2**20, "more than 1024 KiB"), (b"a = '\xff'", "byte 5 isn't UTF-8")],
+    [
+        (b"#" + b"x" * 2**20, "more than 1024 KiB"),
+        (b"#" + b"x" * (2**20 - 1), "it has no calls"),
+        (b"a = '\xff'", "byte 5 isn't UTF-8"),
+    ],
 )
 def test_file_that_is_no_short_text_is_refused(data: bytes, error: str) -> None:
     with pytest.raises(InvalidScript, match=error):

@@ -234,12 +234,36 @@ def test_comparison_names_the_faster_target_first() -> None:
         (row("sdk", **FAILED), 0),
         (row("sdk", late=90, rate=50.0), 1),  # only the rates: its latencies grow with the run
         (row("sdk"), 1),
+        (row("sdk", 0.003, errors=Counter(x=99), answered=1), 1),  # one response is enough
     ],
 )
 def test_targets_are_compared_where_figures_are_comparable(other: BenchRow, count: int) -> None:
     found = BenchReport(rows=[row(), other]).comparisons
     assert len(found) == count
     assert {each.by for each in found} <= ({"rate"} if other.is_behind else {"p50"})
+
+
+@pytest.mark.parametrize("pace", [RATE, CLOSED])
+def test_target_that_fails_all_calls_is_not_the_best(pace: Pace) -> None:
+    """It answers fastest, and has no latencies, so the others would be compared with no row."""
+    rows = [row(pace=pace), row("sdk", 0.003, pace), row("bad", 0.0001, pace, **FAILED)]
+    found = BenchReport(rows=rows).comparisons
+    assert found == BenchReport(rows=rows[:2]).comparisons
+    assert found
+
+
+def test_row_without_turns_is_not_compared() -> None:
+    assert BenchReport(rows=[row(), BenchRow("sdk", RATE)]).comparisons == []
+    assert BenchReport(rows=[row(), BenchRow("sdk", RATE)], limit=0.05).comparisons == []
+
+
+def test_target_that_keeps_no_rate_in_a_search_is_not_compared() -> None:
+    rows = [row("ours"), row("sdk", 0.06), row("js", pace=Pace(500, 64))]
+    found = BenchReport(rows=rows, limit=0.05)
+    assert list(map(comparison_text, found.comparisons)) == ["ours keeps 2.00 times the rate of js"]
+    assert found.remarks(rows[1]) == [
+        "keeps no rate with p99 below 50.0ms: the lowest one tried was 1,000/s"
+    ]
 
 
 def test_closed_loops_are_compared_by_rate_too() -> None:
@@ -616,6 +640,14 @@ def test_columns_are_left_out_in_the_order_of_their_rank() -> None:
     ranks = {column.title: column.rank for column in COLUMNS}
     assert [ranks[each] for each in gone] == sorted((ranks[each] for each in gone), reverse=True)
     assert before == {title for title, rank in ranks.items() if not rank}
+    assert gone == "p90 p99.9 memory late cpu/call sent rate max timeouts".split()
+
+
+def test_mark_stands_behind_the_widest_sparkline() -> None:
+    """A turn that was cut at once has no responses in its tenths, and so no picture."""
+    wide, none = row(load_cpu=0.95), row("sdk", load_cpu=0.95, tenths=[])
+    first, second = table([wide, none])[1:]
+    assert first.index("client-bound") == second.index("client-bound")
 
 
 def test_markdown_has_numbers_at_the_right() -> None:
