@@ -704,4 +704,10 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "ids = [data[:at + DIGITS] for at in range(len(before), len(data), step)]",
         "the lines aren't found to be equal then, and are read one by one: only slower",
     ),
+    Equivalent(
+        "mcp_trio/oracle/bench/calls/_script.py::_check_keys",
+        "similar = get_close_matches(key[:_MAX_NAME], known, 1)",
+        "similar = get_close_matches(key[:_MAX_NAME], known, 2)",
+        "only the first one is used, which is the most similar one in both",
+    ),
 )

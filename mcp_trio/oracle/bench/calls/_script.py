@@ -77,8 +77,8 @@ class Script:
 
     calls: tuple[PreparedCall, ...]
     is_drawn: bool
-    era: str | None = None
-    source: str = field(default="", repr=False)
+    era: str | None
+    source: str = field(repr=False)
     vary: ClassVar[bool] = False
 
     @property
