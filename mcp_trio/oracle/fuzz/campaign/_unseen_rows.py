@@ -20,7 +20,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from mcp_core import DIALECTS, Role
-from mcp_core.trace import JUDGED_ROWS, ROWS, opportunity_of
+from mcp_core.trace import ROWS, opportunity_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -119,7 +119,7 @@ def judged_side_rows(side: Literal["client", "server"]) -> list[str]:
     """Return the ids of all rows that can be judged in what a side sends."""
     found = []
     for row in ROWS:
-        opportunity = opportunity_of(row) if row in JUDGED_ROWS else None
+        opportunity = opportunity_of(row)
         if opportunity is not None and side in opportunity.sides:
             found.append(row)
     return found

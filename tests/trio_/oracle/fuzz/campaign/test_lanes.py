@@ -344,12 +344,12 @@ def test_fault_is_tried_with_so_many_cases_and_no_more() -> None:
     for _ in range(MAX_TRIES):
         agenda.add(sighting())
         agenda.release(taken(agenda), is_done=True)
-    for _ in range(2):
+    for _ in range(3):
         agenda.add(sighting())
     assert agenda.take() is None
     assert not list(agenda.take_untried())
     (untold,) = agenda.take_uncounted()
-    assert untold.times == 2, "they are counted, since they were seen"
+    assert untold.times == 3, "they are counted, since they were seen"
     assert not agenda.take_uncounted()
 
 
@@ -360,9 +360,40 @@ def test_cases_of_a_fault_that_wait_are_limited_and_counted() -> None:
     assert len(agenda) == MAX_WAITING
     first = taken(agenda)
     agenda.release(first, is_done=False)
+    assert taken(agenda) is first
+    agenda.release(first, is_done=False)
+    assert [each.times for each in agenda._waiting] == [*[1] * (MAX_WAITING - 1), 6]
     (untried,) = agenda.take_untried()
     assert untried is first
     assert not len(agenda)
+
+
+def test_nothing_is_confirmed_any_more_once_one_finding_is_enough() -> None:
+    """But what was confirmed is made small."""
+    agenda = Agenda(Findings())
+    agenda.add(sighting())
+    agenda.add(sighting("RPC-1"))
+    assert agenda.take(is_enough=True) is None
+    held = HeldFinding(finding("RPC-2"))
+    agenda.hold(held)
+    assert agenda.take(is_enough=True) is held
+    assert agenda.take(is_enough=True) is None
+    assert len(agenda) == 2
+    assert taken(agenda).fault.row == "RPC-7"
+
+
+def test_records_of_a_run_are_compared_by_identity() -> None:
+    """Two cases can show the same fault, and one of them is taken or dropped."""
+    assert sighting() != sighting()
+    found = finding()
+    assert found == finding()
+    assert HeldFinding(found) != HeldFinding(found)
+    records: tuple[Any, ...] = (Sighting, FuzzFinding, CampaignOptions)
+    for record in records:
+        with pytest.raises(TypeError):
+            record(fault(), PING, [], 0)
+    with pytest.raises(AttributeError):
+        CampaignOptions().lanes = 2  # type: ignore[misc]
 
 
 def test_further_case_with_another_likely_cause_waits_beside_many_of_one() -> None:

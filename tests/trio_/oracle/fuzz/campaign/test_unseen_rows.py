@@ -62,6 +62,60 @@ def test_row_without_opportunity_has_its_reason(
     assert (found, word in why) == (kind, True), why
 
 
+@pytest.mark.parametrize(
+    ("row", "changes", "why"),
+    [
+        ("RPC-20", {}, "the server doesn't speak 2025-03-26"),
+        ("RPC-9", {}, "the server doesn't speak 2024-11-05, 2025-03-26, 2025-06-18"),
+        (
+            "RPC-4",
+            {"revisions": [NEW]},
+            "the server doesn't speak 2024-11-05, 2025-03-26, 2025-06-18, ...",
+        ),
+        ("RPC-20", {"side": "client"}, "the client doesn't speak 2025-03-26"),
+        ("HTTP-1", {}, "it is about HTTP"),
+        ("STDIO-1", {"transport": "http"}, "it is about stdio"),
+        ("SUB-8", {}, "the end of a conversation is judged by `mcp-trio check` only"),
+        ("PRM-1", {}, "the server doesn't declare prompts"),
+        ("TSK-2", {}, "the server doesn't declare tasks"),
+        ("RPC-1", {}, "no case has brought such a message"),
+        ("TOOL-1", {}, "no case has brought such a response to tools/call, tools/list"),
+        ("RPC-2", {}, "the server has sent no request or notification of its kind"),
+        ("RPC-8", {}, "the server has sent no such error"),
+        ("VER-15", {}, "the server has sent no such error to initialize"),
+        ("LOG-1", {"side": "client"}, ""),
+        ("TSK-13", {"side": "client"}, "the client has sent no tasks/get"),
+    ],
+)
+def test_reason_names_what_is_missing(row: str, changes: Any, why: str) -> None:
+    found = [each.why for each in unseen_rows({}, view(**changes)) if each.row.id == row]
+    assert found == [why] * bool(why)
+
+
+@pytest.mark.parametrize(
+    ("declared", "lacks"),
+    [
+        ({}, True),
+        ({"tasks": {}}, False),
+        ({"extensions": {"io.modelcontextprotocol/tasks": {}}}, False),
+        ({"extensions": {"acme/other": {}, "acme/tasks": {}}}, False),
+        ({"extensions": {"acme/tasks/more": {}}}, True),
+        ({"extensions": ["acme/tasks"]}, True),
+        ({"extensions": {}}, True),
+    ],
+)
+def test_tasks_are_declared_as_a_capability_or_an_extension(declared: Any, lacks: bool) -> None:
+    found = reason("TSK-11", revisions=[OLD], capabilities={OLD: {"tools": {}, **declared}})
+    assert (found[0] == "capability") is lacks
+
+
+@pytest.mark.parametrize("capability", [{"subscribe": True}, {}, 5])
+def test_capability_of_one_revision_is_enough(capability: Any) -> None:
+    declared: dict[str, Any] = {NEW: {}, OLD: {"resources": capability}}
+    assert reason("RES-1", capabilities=declared)[0] == "not drawn"
+    assert reason("RES-1", capabilities={NEW: {}})[0] == "capability"
+
+
 def test_rows_that_were_judged_are_not_among_them() -> None:
     found = {each.row.id for each in unseen_rows({"RPC-7": 3, "RPC-1": 0}, view())}
     assert "RPC-7" not in found
