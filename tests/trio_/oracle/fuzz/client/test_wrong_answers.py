@@ -357,3 +357,15 @@ def test_question_of_a_round_is_of_the_revision(revision: str) -> None:
             forms.append("elicitationId" in params)
     assert forms
     assert any(forms) is (revision == OLD)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [None, {}, {"_meta": 5}, {"_meta": {}}, {"_meta": {META + "protocolVersion": 5}}],
+)
+def test_request_without_a_version_is_one_of_a_handshake(params: Any) -> None:
+    """A rejected version is an empty text, and tasks are those that a request asks for."""
+    request = {**REQUEST, "method": "tools/call", "params": params}
+    error = json.loads(actions("unsupported", 0, LIST, request)[1].data)["error"]
+    assert error["data"]["requested"] == ""
+    assert said("task", 0, LIST, request)[0]["result"].keys() == {"task"}
