@@ -33,7 +33,7 @@ def session_of_lines(*steps: Any) -> ClientSession:
     return session
 
 
-def recorded(session: ClientSession) -> list[tuple[int, str, Any, str | None]]:
+def recorded_lines(session: ClientSession) -> list[tuple[int, Any, Any, Any]]:
     """Return conversation, sender, text and end of each line."""
     lines = session.lines or ()
     return [(line.conversation, line.sender, line.raw, line.end) for line in lines]
@@ -59,7 +59,7 @@ async def test_lines_of_both_sides_are_recorded_up_to_the_end(autojump_clock: Mo
             assert session.waiting == set()
             await theirs.aclose()
         assert [*states, conversation.has_ended] == [False, True]
-        assert recorded(session)[-3:] == [
+        assert recorded_lines(session)[-3:] == [
             (number, "client", ping()[:-1].decode(), None),
             (number, "server", sent[:-1].decode(), None),
             (number, "client", None, "closed"),
@@ -104,7 +104,7 @@ async def test_answer_of_an_odd_end_has_its_bytes_and_no_line_feed(
             while data := bytes(await theirs.receive_some()):
                 found += data
         await theirs.aclose()
-    ends = [(sender, end) for _, sender, _, end in recorded(session) if end is not None]
+    ends = [(sender, end) for _, sender, _, end in recorded_lines(session) if end is not None]
     if how in ("close", "half"):
         assert (found, ends) == (sent, [("server", "closed")])
     elif how == "never":
@@ -128,7 +128,7 @@ async def test_reaction_stops_once_the_session_is_closed(autojump_clock: MockClo
             assert session.acting == 0
             assert session.waiting == ({1} if close else set())
             await theirs.aclose()
-        assert len(recorded(session)) == 2 + (not close)
+        assert len(recorded_lines(session)) == 2 + (not close)
 
 
 async def test_later_request_is_answered_while_an_earlier_one_waits(
@@ -179,7 +179,7 @@ async def test_client_that_reads_nothing_stops_a_reaction_after_ten_seconds(
         await theirs.aclose()
 
 
-class FailingStream(trio.abc.Stream):
+class FailingLineStream(trio.abc.Stream):
     """A stream that reads what is given, and fails with `error` then, and when it is written."""
 
     def __init__(self, error: Callable[[], Exception], *data: bytes) -> None:
@@ -210,8 +210,8 @@ async def test_connection_that_breaks_has_ended_by_the_client_once(
     error: Callable[[], Exception], autojump_clock: MockClock
 ) -> None:
     session = session_of_lines()
-    await LineConversation(session, FailingStream(error, ping()), 2.0).run()
-    ends = [(sender, end) for _, sender, _, end in recorded(session) if end is not None]
+    await LineConversation(session, FailingLineStream(error, ping()), 2.0).run()
+    ends = [(sender, end) for _, sender, _, end in recorded_lines(session) if end is not None]
     assert ends == [("client", "closed")]
     assert session.acting == 0
 
@@ -220,14 +220,14 @@ async def test_connection_is_closed_by_the_server_once_and_in_a_second(
     autojump_clock: MockClock,
 ) -> None:
     session = session_of_lines()
-    stream = FailingStream(trio.ClosedResourceError)
+    stream = FailingLineStream(trio.ClosedResourceError)
     conversation = LineConversation(session, stream, 2.0)
     began = trio.current_time()
     await conversation.close()
     assert trio.current_time() - began == 1.0
     await conversation.close()
     assert conversation.has_ended
-    assert recorded(session) == [(1, "server", None, "closed")]
+    assert recorded_lines(session) == [(1, "server", None, "closed")]
     assert stream.closed == 2
 
 
@@ -243,4 +243,4 @@ async def test_end_of_pipes_is_that_of_the_clients_input(autojump_clock: MockClo
         nursery.start_soon(conversation.run)
         await writing.send_all(ping())
         await writing.aclose()
-    assert [sender for _, sender, _, _ in recorded(session)] == ["server", "client"]
+    assert [sender for _, sender, _, _ in recorded_lines(session)] == ["server", "client"]
