@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+import zlib
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from mcp_core import ALL, ConnectFailed
-from mcp_trio.oracle.fuzz._case import Case, decode_case, encode_case
+from mcp_trio.oracle.fuzz._case import Case, Outcome, decode_case, encode_case
+from mcp_trio.oracle.fuzz._fault import TargetFault
 from mcp_trio.oracle.fuzz.client import _source
+from mcp_trio.oracle.fuzz.client._client_play import ClientPlayer
 from mcp_trio.oracle.fuzz.client._client_target import ClientTarget, fill_server
 from mcp_trio.oracle.fuzz.client._questions import RIGHT_QUESTIONS
 from mcp_trio.oracle.fuzz.client._script_case import is_excused
@@ -251,3 +255,114 @@ def test_modern_answers_and_endless_ones_are_drawn_for_servers_that_have_them() 
         steps = {step[:2] for case in source.draw(300) for step in case[1:]}
         assert (("answer", "acknowledged") in steps) is is_modern
         assert {"answer", "always", "push"} == {kind for kind, _ in steps}
+
+
+# -- What is drawn ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("seed", "http", "digest", "single"),
+    [(1, False, 0xFD87ACC5, 179), (1, True, 0xB7905C15, 195), (2, True, 0x6C23F709, 195)],
+)
+def test_seed_gives_the_same_cases_on_every_machine(
+    seed: int, http: bool, digest: int, single: int
+) -> None:
+    """A run is repeated with its seed elsewhere, with another Python.
+
+    If the kinds of steps or their probabilities are changed on purpose, the digests change.
+    """
+    offers = ClientOffers(
+        servers={EVERY: METHODS, (MODERN,): ["server/discover", *METHODS, "prompts/list"]},
+        refused=[(OLDER,)],
+        called=["add"],
+    )
+    source = ScriptSource(ScriptChoices(offers, http=http), seed)
+    assert source.fixed == single
+    cases = source.draw(single + 400)
+    assert source.fixed == 0
+    text = json.dumps([encode_case(case) for case in cases])
+    assert zlib.crc32(text.encode()) == digest
+
+
+def test_step_that_has_shown_a_fault_is_drawn_rarely() -> None:
+    """One in twenty is left. The first cases have each step nevertheless."""
+    counts = []
+    for avoided in (set[tuple[str, str]](), {("push", "junk"), ("answer", "shape")}):
+        choices = ScriptChoices(ClientOffers(servers={(MODERN,): METHODS}), http=False)
+        choices.avoided |= avoided
+        source = ScriptSource(choices, 1)
+        first = {step[:2] for case in source.draw(source.fixed) for step in case[1:]}
+        assert {("push", "junk"), ("answer", "shape")} <= first
+        steps = [step[:2] for case in source.draw(600) for step in case[1:]]
+        counts.append(steps.count(("push", "junk")) + steps.count(("answer", "shape")))
+    assert counts[1] < counts[0] / 5
+    assert counts[1]
+
+
+@pytest.mark.parametrize(
+    ("methods", "places"),
+    [([], {0}), (["a"], {0}), (["a", "b"], {0, 1}), (["a"] * 5, {*range(5)}), (["a"] * 50, None)],
+)
+def test_place_is_one_of_the_clients_first_requests(
+    methods: list[str], places: set[int] | None
+) -> None:
+    """Nothing is asked before the opening, if there is a request after it."""
+    choices = ScriptChoices(ClientOffers(servers={(MODERN,): methods}), http=False)
+    source = ScriptSource(choices, 1)
+    steps = [step for case in source.draw(900) for step in case[1:]]
+    assert {step[2] for step in steps} == (set(range(13)) if places is None else places)
+    asked = {step[2] for step in steps if step[1] in ("ping", "roots", "sampling")}
+    assert (0 in asked) is (len(methods) < 2)
+
+
+def test_offers_of_a_client_before_its_probe_are_empty() -> None:
+    offers = ClientOffers()
+    assert (offers.servers, offers.refused, offers.called, offers.ends) == ({}, [], [], True)
+    offers.servers |= {(MODERN,): ["a", "b"], (OLDER,): ["a", "b", "c"]}
+    offers.called += ["sum", "add"]
+    assert offers.requests == 3
+    choices = ScriptChoices(offers, http=False)
+    assert (choices.tools, choices.avoided, choices.names) == (["sum", "add"], set(), ())
+
+
+@pytest.mark.parametrize(
+    ("way", "cure"),
+    [
+        ("pipes", "A client that starts its server needs {server} in its command, and one that"),
+        ("relay", "The words in place of {server} are a command that speaks MCP on stdin"),
+        ("http", "The word in place of {url} is the URL of a server that speaks Streamable HTTP"),
+    ],
+)
+@pytest.mark.parametrize("hangs", [True, False])
+async def test_client_is_played_with_a_correct_server(
+    way: str, cure: str, hangs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each play has a process and a session of its own, and 2 s for a response."""
+    played: list[tuple[float, Case, Any]] = []
+    sessions: list[Any] = []
+
+    async def open_session() -> Any:
+        sessions.append(session_of(MODERN if hangs else "", ("server/discover",), called=["b"]))
+        return sessions[-1]
+
+    class NotedPlayer(ClientPlayer):
+        async def play(self, case: Case, session: Any) -> Outcome:
+            played.append((self._timeout, case, session))
+            rows = ["hang", "RPC-4"] if hangs else ["RPC-4"]
+            return Outcome(faults=[TargetFault(kind="row", row=row) for row in rows])
+
+    monkeypatch.setattr(_source, "ClientPlayer", NotedPlayer)
+    target: Any = SimpleNamespace(name="the client", way=way, open=open_session)
+    if hangs:
+        offers = await probe_client(target, (MODERN,))
+        assert (offers.ends, offers.called, offers.servers) == (
+            *(False, ["b"]),
+            {(MODERN,): ["server/discover"]},
+        )
+        tools = [["sum"], ["sum", "b"]]
+        assert [case for _, case, _ in played] == [[("serve", [MODERN], each)] for each in tools]
+    else:
+        with pytest.raises(ConnectFailed, match=re.escape(cure)):
+            await probe_client(target, (MODERN,), 2.0)
+    assert [session for _, _, session in played] == sessions
+    assert {timeout for timeout, _, _ in played} == {2.0}
