@@ -150,6 +150,7 @@ async def test_client_of_a_url_gets_that_of_the_server(spawned: list[SpawnedClie
 async def test_client_of_a_server_gets_the_command_of_a_relay(
     spawned: list[SpawnedClient],
 ) -> None:
+    """Each start has a port and a token of its own."""
     session = session_with_case(await ClientTarget(["client", "{server}"]).open())
     tokens = set()
     for _ in range(2):
@@ -300,7 +301,7 @@ class BreakingRelayStream:
 
 
 @pytest.mark.parametrize("data", [(b"a", b"b", b""), (b"a", b"b")])
-async def test_what_a_client_prints_is_read_up_to_its_end(data: tuple[bytes, ...]) -> None:
+async def test_output_of_a_client_is_read_up_to_its_end(data: tuple[bytes, ...]) -> None:
     child: Any = SimpleNamespace(stream=BreakingRelayStream(*data))
     await _client_target._discard(child)
     assert child.stream._data == []

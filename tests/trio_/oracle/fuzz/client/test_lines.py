@@ -68,6 +68,7 @@ async def test_lines_of_both_sides_are_recorded_up_to_the_end(autojump_clock: Mo
 
 
 async def test_waiter_goes_on_after_a_reaction_and_after_the_end(autojump_clock: MockClock) -> None:
+    """The player waits for changes, and looks then whether the case is over."""
     session = session_of_lines(("answer", "late", 0, 0))
     ours, theirs = memory_pair()
     times: list[tuple[float, int]] = []
@@ -94,6 +95,7 @@ async def test_waiter_goes_on_after_a_reaction_and_after_the_end(autojump_clock:
 async def test_answer_of_an_odd_end_has_its_bytes_and_no_line_feed(
     how: str, sent: bytes | None, autojump_clock: MockClock
 ) -> None:
+    """Some answers end the connection; without one it stays."""
     session = session_of_lines(("answer", how, 0, 0))
     ours, theirs = memory_pair()
     found = b""
@@ -164,6 +166,7 @@ async def test_question_is_waited_for_up_to_the_timeout(autojump_clock: MockCloc
 async def test_client_that_reads_nothing_stops_a_reaction_after_ten_seconds(
     autojump_clock: MockClock,
 ) -> None:
+    """The response is larger than what the stream takes."""
     session = session_of_lines(("answer", "huge", 0, 1))
     ours, theirs = memory_pair()
     async with trio.open_nursery() as nursery:
@@ -232,7 +235,7 @@ async def test_connection_is_closed_by_the_server_once_and_in_a_second(
 
 
 async def test_end_of_pipes_is_that_of_the_clients_input(autojump_clock: MockClock) -> None:
-    """What the client sends until it has ended can still be read."""
+    """The client can still send something until it has ended."""
     sending, theirs = memory_stream_one_way_pair()
     writing, receiving = memory_stream_one_way_pair()
     session = session_of_lines()
