@@ -710,4 +710,22 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "similar = get_close_matches(key[:_MAX_NAME], known, 2)",
         "only the first one is used, which is the most similar one in both",
     ),
+    Equivalent(
+        "mcp_core/adapters/_sqlite_file.py::TaskFile._run",
+        "sequence: int = self._one(self._writer, query)[0]",
+        "sequence: int = self._one(self._writer, query)[-1]",
+        "the query has one column",
+    ),
+    Equivalent(
+        "mcp_core/adapters/_sqlite_file.py::TaskFile._create_tables",
+        "if found:\n    ...",
+        "if True:\n    ...",
+        "a new file allows it already, and then nothing is done",
+    ),
+    Equivalent(
+        "mcp_core/adapters/_sqlite_file.py::TaskFile.lost",
+        "if len(records) >= size:\n    ...",
+        "if False:\n    ...",
+        "the queries of the other workers have the limit 0, and find nothing",
+    ),
 )
