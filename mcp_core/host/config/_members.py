@@ -196,9 +196,10 @@ class MemberReader:
         return False
 
     def _check_repeated(self, members: tuple[str, ...]) -> None:
-        for _, place in self._tree.repeated((*self._path, *members)):
-            problem = ConfigProblem(place, "is there a second time", self._server)
-            self._problems.append(problem)
+        for name, place in self._tree.repeated((*self._path, *members)):
+            if members or name in self.rest:  # only some of the object's members may be read
+                problem = ConfigProblem(place, "is there a second time", self._server)
+                self._problems.append(problem)
 
 
 def _number_text(value: Any) -> Any:

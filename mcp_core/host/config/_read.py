@@ -779,7 +779,7 @@ class _FileReader:
                 if given.get(only) is not None:
                     names = set(reader.texts(only))
                     allowed = names if allowed is None else allowed & names
-        if len(self._problems) > before:
+        if len(self._problems) > before or "mcp" in dict(self._tree.repeated(())):
             return list(servers)  # a list that cannot be read must not turn a server on
         return [
             name

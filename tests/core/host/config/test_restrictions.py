@@ -336,3 +336,23 @@ def test_older_lists_of_gemini_turn_servers_off(lists: dict[str, Any], usable: l
     text = json.dumps({**lists, "mcpServers": {"a": {"command": "c"}, "b": {"command": "c"}}})
     found = read_config(text, file="settings.json")
     assert [name for name, each in found.servers.items() if not each.disabled] == usable
+
+
+@pytest.mark.parametrize(
+    ("beside", "problems", "is_disabled"),
+    [
+        ('"theme": 1, "theme": 2', [], False),
+        ('"mcp": {"x": 1, "x": 2}', [], False),
+        ('"mcp": {}, "mcp": {}', ["mcp"], True),
+        ('"mcp": {"excluded": [], "excluded": []}', ["mcp.excluded"], True),
+        ('"allowMCPServers": ["a"], "allowMCPServers": ["a"]', ["allowMCPServers"], True),
+    ],
+)
+def test_only_lists_of_gemini_that_are_there_twice_turn_servers_off(
+    beside: str, problems: list[str], is_disabled: bool
+) -> None:
+    """Other settings that are there twice say nothing about servers."""
+    text = f'{{"mcpServers": {{"a": {{"command": "c"}}}}, {beside}}}'
+    found = read_config(text, file="settings.json")
+    assert [each.place.member for each in found.problems] == problems
+    assert found.servers["a"].disabled is is_disabled
