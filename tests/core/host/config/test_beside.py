@@ -138,6 +138,7 @@ def test_setting_beside_the_servers_restricts_them(
     [
         ("mcp.json", {"disabledMcpServers": "x"}),
         ("mcp.json", {"disabledMcpServers": {"x": True}}),
+        ("mcp.json", {"disabledMcpServers": "x", "disabledMcpjsonServers": "x"}),
         ("vscode", {"chat.mcp.access": "registry"}),
         ("gemini", {"tools": {"exclude": "x__write"}}),
         ("gemini", {"tools": ["x"]}),

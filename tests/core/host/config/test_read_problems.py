@@ -24,6 +24,16 @@ PROBLEMS = [
         '{"mcp": {"servers": {},\n "servers": {"a": {"command": "x"}}}}',
         ["2:2: mcp.servers: is there a second time"],
     ),
+    (
+        ".vscode/mcp.json",
+        '{"servers": {}, "inputs": [],\n "inputs": []}',
+        ["2:2: inputs: is there a second time"],
+    ),
+    (
+        ".gemini/settings.json",
+        '{"mcpServers": {}, "mcp": {},\n "mcp": {"allowed": []}}',
+        ["2:2: mcp: is there a second time"],
+    ),
     (".vscode/settings.json", '{"mcp": []}', ["1:2: mcp: must be an object with members"]),
     ("any.json", '{"a": {"command": "x"},\n"a": {"url": "u"}}', ["2:1: a: is there a second time"]),
     (
