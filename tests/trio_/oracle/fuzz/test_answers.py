@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from mcp_core.trace.judge._shapes import find_shape_error
-from mcp_trio.oracle.fuzz._answers import client_result, input_responses, result_of_input
+from mcp_trio.oracle.fuzz._answers import (
+    altered_state,
+    client_result,
+    input_responses,
+    name_of,
+    result_of_input,
+)
 
 FORM = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
 OLD = "2025-11-25"
@@ -40,6 +47,55 @@ def test_form_is_filled_in() -> None:
     assert found is not None
     assert found["action"] == "accept"
     assert isinstance(found["content"]["a"], str)
+
+
+@pytest.mark.parametrize(
+    ("schema", "content"),
+    [
+        ({}, {}),
+        ({"required": "a"}, {}),
+        ({"required": ["a", 5], "properties": []}, {"a": "text", "5": "text"}),
+        ({"required": ["a"], "properties": {"a": 5, "b": {}}}, {"a": "text"}),
+        *(
+            ({"required": ["a"], "properties": {"a": {"type": kind}}}, {"a": value})
+            for kind, value in (
+                *(("boolean", True), ("integer", 1), ("number", 1.5), ("array", [])),
+                *(("string", "text"), (None, "text"), ([], "text")),
+            )
+        ),
+        ({"required": ["a"], "properties": {"a": {"enum": ["x", "y"]}}}, {"a": "x"}),
+        ({"required": ["a"], "properties": {"a": {"enum": []}}}, {"a": "text"}),
+        ({"required": ["a"], "properties": {"a": {"enum": "xy"}}}, {"a": "text"}),
+    ],
+)
+def test_required_members_of_a_form_are_filled_in_by_their_types(schema: Any, content: Any) -> None:
+    """JSON tells true from 1, and 1 from 1.0."""
+    found = client_result("elicitation/create", {"requestedSchema": schema})
+    assert json.dumps(found) == json.dumps({"action": "accept", "content": content})
+
+
+@pytest.mark.parametrize(
+    ("state", "altered"), [("", "x"), ("b", "A"), ("A", "B"), ("abc", "aAc"), ("abAd", "abBd")]
+)
+def test_altered_state_differs_in_its_middle(state: str, altered: str) -> None:
+    assert altered_state(state) == altered
+
+
+@pytest.mark.parametrize(
+    ("params", "name"),
+    [
+        ({"name": "a", "uri": "b"}, "a"),
+        ({"uri": "b"}, "b"),
+        ({"name": 5}, "5"),
+        ({"name": "x" * 81}, "x" * 80),
+        ({}, ""),
+        ([], ""),
+        (None, ""),
+    ],
+)
+def test_name_of_a_request_is_short(params: Any, name: str) -> None:
+    assert name_of({"params": params}) == name
+    assert name_of({}) == ""
 
 
 def test_method_that_no_client_serves_has_no_result() -> None:

@@ -9,9 +9,13 @@ import pytest
 
 from mcp_trio.oracle.fuzz._call_guard import (
     PROTOTYPE_NAMES,
+    UNKNOWN_PROMPT,
     UNKNOWN_TOOLS,
     UNKNOWN_URI,
     CallGuard,
+    calls_in,
+    completes_call,
+    folded_tail,
 )
 from mcp_trio.oracle.fuzz._case import Step
 
@@ -161,6 +165,8 @@ def test_bytes_that_call_no_other_tool_are_sent(data: bytes) -> None:
         lambda name: ("notify", "tools/call", {"name": name}),
         lambda name: ("burst", 3, "tools/call", {"name": name}),
         lambda name: ("head", "accept", "tools/call", {"name": name}),
+        lambda name: ("batch", [["ping", {}, "int"], ["tools/call", {"name": name}, "int"]]),
+        lambda name: ("on", 1, "call", name, {}, ()),
         lambda name: ("mutate", WIPE.decode().replace("wipe", name)),
         lambda name: ("damage", WIPE.replace(b"wipe", name.encode())),
     ],
@@ -170,7 +176,15 @@ def test_step_is_played_only_if_its_tool_may_be_called(make: Any, is_allowed: bo
 
 
 @pytest.mark.parametrize(
-    "step", [("call",), ("request",), ("burst", 3), ("mutate", 1), ("damage", "x"), ("wait",)]
+    "step",
+    [
+        *(("call",), ("request",), ("burst", 3), ("mutate", 1), ("damage", "x"), ("wait",)),
+        *(("mutate",), ("damage",), ("batch",), ("batch", 5), ("batch", []), ("batch", [[]])),
+        *(("listen",), ("listen", 5), ("listen", {})),
+        # A place that other steps have isn't one of these.
+        ("parts", [["tools/call", {"name": "wipe"}, "int"]]),
+        ("page", {"resourceSubscriptions": ["file:///etc/shadow"]}),
+    ],
 )
 def test_step_that_is_too_short_calls_nothing(step: Step) -> None:
     assert GUARD.allows_step(step)
@@ -202,7 +216,10 @@ def test_step_that_is_too_short_calls_nothing(step: Step) -> None:
         lambda uri: ("request", "Resources/Read ", {"URI": uri}),
         lambda uri: ("burst", 2, "resources/subscribe", {"uri": uri}),
         lambda uri: ("head", "accept", "resources/read", {"uri": uri}),
+        lambda uri: ("batch", [["ping", {}, "int"], ["resources/read", {"uri": uri}, "int"]]),
+        lambda uri: ("notify", "resources/read", {"uri": UNKNOWN_URI, "URI": uri}),
         lambda uri: ("listen", {"resourceSubscriptions": [uri]}),
+        lambda uri: ("on", 1, "listen", {"resourceSubscriptions": [UNKNOWN_URI, uri]}),
     ],
 )
 def test_stored_step_reads_listed_resources_only(make: Any, uri: Any, is_listed: bool) -> None:
@@ -215,3 +232,104 @@ def test_stored_bytes_read_no_resource(data: bytes) -> None:
     assert not GUARD.allows_step(("damage", data + message))
     assert not GUARD.allows_step(("mutate", message.decode()))
     assert GUARD.allows_step(("damage", line({"method": "resources/read"})))
+
+
+@pytest.mark.parametrize(
+    ("step", "is_allowed"),
+    [
+        (("request", "resources/read", {"name": "file:///etc/shadow"}), True),
+        (("request", "resources/read", ["file:///etc/shadow"]), True),
+        (("request", "prompts/get", {"uri": "file:///etc/shadow"}), True),
+        (("listen", {"resourceSubscriptions": "file:///listed"}), False),
+        (("listen", {"resourceSubscriptions": [5]}), False),
+        (("listen", {"resourceSubscriptions": []}), True),
+        (("listen", {"resourceSubscriptions": None}), True),
+    ],
+)
+def test_stored_step_names_no_resource_by_other_words(step: Step, is_allowed: bool) -> None:
+    assert GUARD.allows_step(step) is is_allowed
+
+
+@pytest.mark.parametrize("word", ["uri", "URI", "u\\u0072i"])
+@pytest.mark.parametrize("method", ["resources/read", "resources/subscribe", "Resources/Read"])
+def test_stored_bytes_with_both_words_are_not_sent(method: str, word: str) -> None:
+    """One of them alone reads nothing."""
+    assert not GUARD.allows_step(("mutate", f'{{"method": "{method}", "{word}": "a"}}'))
+    assert GUARD.allows_step(("mutate", f'{{"method": "{method}"}}'))
+    assert GUARD.allows_step(("mutate", f'{{"method": "resources/list", "{word}": "a"}}'))
+
+
+@pytest.mark.parametrize(
+    ("allowed", "name", "is_sent"),
+    [
+        # An invented name that is a tool's, too, and isn't in the usual place.
+        ({"x"}, ["x"], True),
+        ({"a"}, ["x"], False),
+        # Names without a letter are compared as they are.
+        ({"x", "-"}, "mcp-trio-fuzz-none", True),
+        ({"x"}, "mcp-trio-fuzz-none", False),
+        ({"x"}, "toString", True),
+    ],
+)
+def test_invented_name_is_sent_unless_it_spells_a_denied_tool(
+    allowed: set[str], name: Any, is_sent: bool
+) -> None:
+    guard = CallGuard(allowed, lambda: {"x", "-"})
+    message = {"method": "tools/call", "params": {"name": name}}
+    assert guard.allows_message(message) is is_sent
+    # The caller may change what is allowed.
+    allowed.clear()
+    assert guard.allows_message(message) is (name == "toString")
+
+
+@pytest.mark.parametrize(
+    ("request_", "is_of_allowed_tool"),
+    [
+        ({"params": {"name": "look"}}, True),
+        ({"params": {"name": "wipe"}}, False),
+        ({"params": {"name": ["look"]}}, False),
+        ({"params": ["look"]}, False),
+        ({}, False),
+        *(({"params": {"name": each}}, False) for each in UNKNOWN_TOOLS),
+    ],
+)
+def test_call_of_an_allowed_tool_is_told_from_one_of_an_invented_tool(
+    request_: Any, is_of_allowed_tool: bool
+) -> None:
+    guard = CallGuard({"look"}, lambda: {"look", "wipe"})
+    assert guard.names_allowed_tool({"method": "tools/call", **request_}) is is_of_allowed_tool
+
+
+@pytest.mark.parametrize(
+    ("data", "calls"),
+    [
+        (WIPE, True),
+        (WIPE.decode().encode("utf-16-le"), True),
+        (b"TOOLS . CALL", True),
+        (b"tools/cal", False),
+        (b"", False),
+    ],
+)
+def test_bytes_call_a_tool_if_they_spell_the_method(data: bytes, calls: bool) -> None:
+    assert calls_in(data) is calls
+
+
+@pytest.mark.parametrize("place", range(1, 9))
+def test_split_word_is_completed_by_what_follows_its_letters(place: int) -> None:
+    """The letters sent before are enough for it, and what follows needn't end with it."""
+    tail = folded_tail("", b"x" * 20 + b"toolscall"[:place])
+    assert tail == ("x" * 20 + "toolscall")[: 20 + place][-8:]
+    assert folded_tail("tools", b"/cal") == "toolscal"
+    assert folded_tail("abc", b"") == "abc"
+    rest = b"toolscall"[place:]
+    assert completes_call(tail, rest)
+    assert completes_call(tail, rest + b"-other")
+    assert not completes_call(tail, rest[:-1])
+    assert not completes_call(tail, b"x" + rest)
+    # A whole one after it isn't its end.
+    assert not completes_call(tail, b"xx toolscall")
+
+
+def test_prompt_that_no_server_has_is_named_after_this_program() -> None:
+    assert UNKNOWN_PROMPT == UNKNOWN_TOOLS[0] == "mcp-trio-fuzz-none"
+    assert UNKNOWN_URI == "mcp-trio-fuzz://none"
