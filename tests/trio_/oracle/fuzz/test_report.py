@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import errno
 import json
 import os
 import stat
@@ -11,20 +12,29 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from mcp_core.trace import ROWS, Redactor
+from mcp_core.trace import ROWS, Redactor, TraceLine
 from mcp_trio.cli import main
 from mcp_trio.oracle._junit import row_name
+from mcp_trio.oracle.fuzz._case import shown_case
 from mcp_trio.oracle.fuzz._fault import TargetFault
 from mcp_trio.oracle.fuzz._probe import Offers
 from mcp_trio.oracle.fuzz._report import (
     FromEnvironment,
+    _end_lines,
+    check_folder,
+    failed_junit_report,
+    hidden_header,
+    hidden_variable,
     junit_report,
     report_document,
     write_findings,
 )
 from mcp_trio.oracle.fuzz.campaign._campaign import Campaign, CampaignOptions
 from mcp_trio.oracle.fuzz.campaign._findings import FuzzFinding
+from mcp_trio.oracle.fuzz.causes._cause import Cause
 from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
+from mcp_trio.oracle.fuzz.habits._table import HABITS
+from mcp_trio.oracle.fuzz.habits._watch import ShownHabit
 from tests.testing.hostile.threads import in_thread
 
 from .memory_target import (
@@ -145,6 +155,70 @@ def test_report_has_run_findings_and_opportunities() -> None:
     assert (advice["verdict"], advice["level"]) == ("inconclusive", "reading")
 
 
+SECRET_WORD = "abcdefgh-12345678"
+
+
+@pytest.mark.parametrize("has_secrets", [False, True])
+def test_report_hides_the_secrets_of_its_target_in_each_text(has_secrets: bool) -> None:
+    """In names of members, lists and tuples, too. Without secrets it's left as it is."""
+    fault = TargetFault(kind="row", row="RPC-7", sentence=f"it is {SECRET_WORD}")
+    campaign = run_with(found(fault, [("request", "ping", {SECRET_WORD: (SECRET_WORD, 5)})]))
+    campaign.notes.append(SECRET_WORD)
+    target: Any = MemoryTarget(same_each_time(answers))
+    target.secrets = {SECRET_WORD} if has_secrets else set()
+    campaign.target = target
+    document = report_document(campaign, OFFERS, 7)
+    (finding,) = document["findings"]
+    ((_, _, params),) = finding["steps"]
+    word = document["notes"][0]
+    assert (word == SECRET_WORD) is not has_secrets
+    assert (SECRET_WORD in str(document)) is not has_secrets
+    assert finding["sentence"] == f"it is {word}"
+    assert {key: list(value) for key, value in params.items()} == {word: [word, 5]}
+    assert document["seed"] == 7
+
+
+def test_report_has_causes_habits_and_what_is_kept() -> None:
+    """A later run reads them as its baseline."""
+    habit = next(each for each in HABITS if len(each.sdks) > 1)
+    name, (versions, link) = max(habit.sdks.items())
+    shown = ShownHabit(
+        habit=habit, sdk=name, marks=["m"], case=PING, level="MUST", methods=["ping"], seen=4
+    )
+    one, two, three = (Cause("RPC-7", each, "ping") for each in ("request", "a", "b"))
+    campaign = run_with(found(SOLID, cause=one, also=[two], further=[three], is_unclear=True))
+    campaign.habits.append(shown)
+    campaign.found.known[two] = 3
+    campaign.found.known_methods["RPC-7", "ping"] = 1
+    campaign.kept = [{"row": "a"}]
+    campaign.unplayed = [PING]
+    document = report_document(campaign, OFFERS, 7)
+    (finding,) = document["findings"]
+    causes = [{"family": "RPC-7", "shape": each, "scope": "ping"} for each in ("request", "a", "b")]
+    assert finding["cause"] == causes[0]
+    assert finding["cause_is_unclear"] is True
+    assert (finding["also_causes"], finding["further_causes"]) == (causes[1:2], causes[2:])
+    steps = [["open", OLD, "whole", "all"], ["request", "ping", {}, "int", "whole"]]
+    assert document["habits"] == [
+        {
+            "habit": habit.name,
+            "row": habit.row,
+            "level": "MUST",
+            "sentence": habit.sentence,
+            "sdk": name,
+            "versions": versions,
+            "link": link,
+            "marks": ["m"],
+            "methods": ["ping"],
+            "seen": 4,
+            "steps": steps,
+        }
+    ]
+    assert document["known"] == [{**causes[1], "seen": 3}]
+    assert document["known_methods"] == [["RPC-7", "ping"]]
+    assert (document["kept"], document["unplayed"]) == ([{"row": "a"}], [steps])
+
+
 # -- Traces ----------------------------------------------------------------------------------------
 
 
@@ -164,6 +238,68 @@ def test_header_of_a_trace_names_what_is_redacted(tmp_path: Path) -> None:
     name, *_ = write_findings(tmp_path, run, report_document(run, OFFERS, 7))
     header = json.loads((tmp_path / name).read_text().splitlines()[0])
     assert header["redacted"] == list(Redactor(b"").redacted)
+
+
+def line(number: int, **members: Any) -> TraceLine:
+    return TraceLine(t=float(number), conversation=number, **members)
+
+
+@pytest.mark.parametrize(
+    ("lines", "fault", "ends"),
+    [
+        ([], SOLID, []),
+        ([line(1, sender="client")], SOLID, [(1, "client", "closed")]),
+        ([line(1, sender="server"), line(2, sender="client")], SOLID,
+         [(1, "client", "closed"), (2, "client", "closed")]),
+        ([line(1, sender="client")], TargetFault(kind="hang", row="RPC-35"),
+         [(1, "client", "timeout")]),
+        # A process that has exited has ended it itself.
+        ([line(1, sender="client"), line(1, kind="exit", status=1)],
+         TargetFault(kind="hang", row="RPC-35"), [(1, "server", "closed")]),
+        # An end that the lines have, and the end of one exchange.
+        ([line(1, sender="client"), line(1, sender="client", end="closed")], SOLID, []),
+        ([line(1, sender="client"), line(1, sender="server", exchange=3, end="complete")], SOLID,
+         [(1, "client", "closed")]),
+        ([line(1, kind="spawn")], SOLID, []),
+    ],
+)  # fmt: skip
+def test_trace_has_the_end_of_each_conversation(
+    lines: list[TraceLine], fault: TargetFault, ends: list[tuple[int, str, str]]
+) -> None:
+    """It's at the time of the last line. For a client the two sides are the other way round."""
+    finding = found(fault, lines=[*lines])
+    other = {"client": "server", "server": "client"}
+    for side in ("server", "client"):
+        made = list(_end_lines(finding, side))
+        expected = [(at, who if side == "server" else other[who], end) for at, who, end in ends]
+        assert [(each.conversation, each.sender, each.end) for each in made] == expected
+        assert {each.t for each in made} <= {lines[-1].t if lines else None}
+
+
+@pytest.mark.parametrize(("level", "verdict"), [("MUST", "fail"), ("reading", "inconclusive")])
+def test_header_of_a_trace_has_its_finding(tmp_path: Path, level: str, verdict: str) -> None:
+    run = played(MemoryTarget(same_each_time(answers_ping_twice)), PING, shrinks=False)
+    (finding,) = run.findings
+    finding.fault = TargetFault(kind="row", row="RPC-7", sentence="two", level=level)
+    name, *_ = write_findings(tmp_path, run, report_document(run, OFFERS, 7))
+    header = json.loads((tmp_path / name).read_text().splitlines()[0])
+    assert header["finding"] == {
+        "row": "RPC-7",
+        "side": "server",
+        "sentence": "two",
+        "verdict": verdict,
+    }
+
+
+def test_folder_that_is_a_link_is_not_written_to(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    check_folder(tmp_path / "real")
+    check_folder(tmp_path / "missing")
+    with pytest.raises(OSError, match="is a symbolic link: remove it") as caught:
+        written(tmp_path / "link", found(SOLID))
+    assert (caught.value.errno, caught.value.filename) == (errno.ELOOP, str(tmp_path / "link"))
+    assert list((tmp_path / "real").iterdir()) == []
 
 
 def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
@@ -247,6 +383,7 @@ def target_of(*command: str, url: str = "") -> Any:
 
 
 SECRET = "sk-live-0123456789abcdef"
+PLAIN_URL = "http://a.example/mcp"
 
 
 def test_written_test_reads_secrets_from_the_environment(
@@ -309,6 +446,85 @@ def test_secret_of_the_target_is_in_no_file(
     assert played_target == (list(target.command) if target.command else target.name)
 
 
+@pytest.mark.parametrize(
+    ("command", "unexpanded", "shown"),
+    [
+        (("server", "--a", "b"), (), ["server", "--a", "b"]),
+        (("server", "--a", "b"), ("server", "--a", "b"), ["server", "--a", "b"]),
+        (("server", "--a", "b"), ("server", "${A}", "b"), ["server", 1, "b"]),
+        (("server", "--a", "b"), ("server", "--a", "${B}"), ["server", "--a", 2]),
+        # The program's name is no secret.
+        (("/home/server", "b"), ("${HOME}/server", "b"), ["/home/server", "b"]),
+        (("server", "--token", "b"), ("server", "--token", "b"), ["server", "--token", 2]),
+    ],
+)
+def test_words_with_variables_of_a_file_are_read_from_the_environment(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
+    unexpanded: tuple[str, ...],
+    shown: list[Any],
+) -> None:
+    target = target_of(*command)
+    target.unexpanded = unexpanded
+    written(tmp_path, found(SOLID), target=target)
+    for place in range(3):
+        monkeypatch.setenv(f"MCP_FUZZ_ARGUMENT_{place}", f"variable {place}")
+    _, ((found_target, *_),) = run_tests(tmp_path, {})
+    words = [each if isinstance(each, str) else f"variable {each}" for each in shown]
+    assert found_target == words
+
+
+@pytest.mark.parametrize(
+    ("unexpanded", "is_hidden"), [((), False), ((PLAIN_URL,), False), (("${URL}",), True)]
+)
+def test_url_with_a_variable_of_a_file_is_read_from_the_environment(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    unexpanded: tuple[str, ...],
+    is_hidden: bool,
+) -> None:
+    target = target_of(url=PLAIN_URL)
+    target.unexpanded = unexpanded
+    written(tmp_path, found(SOLID), target=target)
+    monkeypatch.setenv("MCP_FUZZ_URL", "http://other/")
+    _, ((found_target, *_),) = run_tests(tmp_path, {})
+    assert found_target == ("http://other/" if is_hidden else PLAIN_URL)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_secret", "is_hidden"),
+    [
+        ("LANG", "C", False, False),
+        ("LANG", "C", True, True),
+        ("API_KEY", SECRET, False, True),
+        ("DATABASE", "http://me:secret-word@host/", False, True),
+    ],
+)
+def test_variable_is_hidden_if_it_is_a_secret_or_looks_like_one(
+    name: str, value: str, is_secret: bool, is_hidden: bool
+) -> None:
+    hidden = FromEnvironment(name)
+    assert hidden_variable(name, value, is_secret=is_secret) == (hidden if is_hidden else value)
+    assert hidden_variable("LANG", "C") == "C"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_secret", "is_hidden"),
+    [
+        ("x-tenant", "a", False, False),
+        ("x-tenant", "a", True, True),
+        ("authorization", "Bearer abc", False, True),
+    ],
+)
+def test_header_is_hidden_if_it_is_a_secret_or_looks_like_one(
+    name: str, value: str, is_secret: bool, is_hidden: bool
+) -> None:
+    hidden = FromEnvironment("MCP_FUZZ_" + name.replace("-", "_").upper())
+    assert hidden_header(name, value, is_secret=is_secret) == (hidden if is_hidden else value)
+    assert hidden_header("x-tenant", "a") == "a"
+
+
 def test_secret_that_xml_escapes_is_not_in_junit() -> None:
     campaign = run_with(found(SOLID, [("notify", "a", {"key": "a&b<c>d&e"})]))
     target: Any = MemoryTarget(same_each_time(answers))
@@ -351,6 +567,9 @@ def test_written_test_of_a_long_sentence_has_no_half_escape(tmp_path: Path, leng
     sentence = "x" * length + "\\" * 10
     written(tmp_path, found(TargetFault(kind="row", row="RPC-7", method="a", sentence=sentence)))
     run_tests(tmp_path, {})
+    text = (tmp_path / "test_findings.py").read_text()
+    shown = "x" * length + "\\\\" * (300 - length)
+    assert f'"""MUST RPC-7: {shown}."""' in text
 
 
 def test_written_test_of_words_of_the_server_is_python(tmp_path: Path) -> None:
@@ -435,6 +654,53 @@ def test_row_is_named_by_words(row: str, name: str) -> None:
 def test_junit_fails_as_the_exit_status_does(finding: FuzzFinding, strict: bool, tag: str) -> None:
     ((_, children), *_) = cases_of(junit_report(run_with(finding), strict=strict)).items()
     assert [found for found, _ in children] == [tag]
+
+
+def test_junit_skips_rows_that_the_user_accepts_and_fails_habits_if_it_is_strict() -> None:
+    """A finding of a row counts more than either."""
+    habit = next(each for each in HABITS if each.row not in ("RPC-7", "RPC-1", "crash"))
+    campaign = run_with(found(CRASH, BYTES), found(CRASH, PING))
+    campaign.found.left_out.update({"RPC-1": "in the baseline", "crash": "ignored"})
+    campaign.unconfirmed.update({"RPC-7 a": 1, "RPC-7 b": 2, "crash c": 3})
+    for case in PING, BYTES:
+        campaign.habits.append(
+            ShownHabit(habit=habit, sdk=min(habit.sdks), marks=[], case=case, level="MUST")
+        )
+    for strict, tag in (False, "skipped"), (True, "failure"):
+        cases = cases_of(junit_report(campaign, strict=strict))
+        assert [each for each, _ in cases["crash"]] == ["failure"] * 2
+        assert cases["RPC-1"] == [("skipped", "in the baseline")]
+        assert cases["RPC-7"] == [("skipped", "RPC-7 a: seen 1 times, and in no further play: ")]
+        assert [each for each, _ in cases[habit.row]] == [tag] * 2
+        assert cases[habit.row][0][1] == f"{campaign.habits[0].sentence}: {shown_case(PING)}"
+    assert junit_report(campaign) == junit_report(campaign, strict=False)
+
+
+class PassedChecks:
+    """The invariants of a run, two of which hold."""
+
+    passed = ("total_is_right", "RPC-7")
+    failure = ""
+    unjudged = ""
+
+
+def test_junit_has_the_invariants_that_hold_and_why_a_run_is_incomplete() -> None:
+    """The last one is a test with an error, which isn't a failure."""
+    campaign = run_with(found(SOLID))
+    campaign.checks = PassedChecks()  # type: ignore[assignment]
+    report = junit_report(campaign)
+    assert cases_of(report).keys() == {"RPC-7", "RPC-1", "total_is_right"}
+    assert ET.fromstring(report)[0].attrib["errors"] == "0"
+    for text in junit_report(campaign), failed_junit_report(campaign.target, "no start <"):
+        assert ET.fromstring(text)[0].attrib["name"] == "mcp-trio fuzz memory --fast"
+    suite = ET.fromstring(failed_junit_report(campaign.target, "no start <"))[0]
+    assert [suite.attrib[each] for each in ("tests", "failures", "errors")] == ["1", "0", "1"]
+    assert suite[0].attrib["name"] == "the run is complete"
+    assert suite[0][0].attrib == {"message": "no start <"}
+    campaign.interrupted = "the user has ended it"
+    suite = ET.fromstring(junit_report(campaign))[0]
+    assert suite.attrib["errors"] == "1"
+    assert suite[-1][0].attrib == {"message": "the user has ended it"}
 
 
 def test_junit_of_words_of_the_server_is_xml() -> None:

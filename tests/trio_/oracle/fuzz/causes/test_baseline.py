@@ -9,8 +9,10 @@ import pytest
 
 from mcp_trio.oracle.fuzz._fault import TargetFault
 from mcp_trio.oracle.fuzz.causes._baseline import (
+    NO_BASELINE,
     Baseline,
     IgnoredRow,
+    cause_document,
     parse_ignored_row,
     read_baseline,
     read_ignored_rows,
@@ -145,7 +147,39 @@ def test_baseline_of_another_target_is_told_by_the_name_without_its_version(
     assert read().find_difference(side, name) == says
 
 
+def test_baseline_of_a_client_has_its_findings_and_its_name() -> None:
+    """Its cases are those for clients, and its name may be missing."""
+    finding = {"row": "RPC-17", "cause": CAUSE, "steps": [["serve", ["2025-11-25"], []]]}
+    found = read(server=..., client="small 1", findings=[finding], known=[])
+    assert (found.side, found.target) == ("client", "small 1")
+    assert found.causes == {Cause("RPC-17", "request params:string", "*")}
+    with pytest.raises(ValueError, match=r"findings\[0\].steps is no case"):
+        read(findings=[finding])
+    found = read(server=..., findings=[])
+    assert found.find_difference("server", "a 1") == (
+        "it is of a target without a name, and this is a 1"
+    )
+    assert read(server="small").find_difference("server", "small 2") == ""
+
+
+def test_baseline_holds_the_causes_of_further_tools() -> None:
+    """Each was confirmed by a play, so a tool's is one of them."""
+    finding = {"row": "RPC-17", "cause": CAUSE, "further_causes": [OTHER]}
+    expected = {Cause(**CAUSE), Cause(**OTHER)}
+    assert read(findings=[finding], known=[]).causes == expected
+    assert read(findings=[{**finding, "cause_is_unclear": 1}], known=[]).causes == expected
+    assert read(findings=[{**finding, "cause_is_unclear": True}], known=[]).causes == {
+        Cause(**OTHER)
+    }
+    with pytest.raises(ValueError, match=r"findings\[0\].further_causes\[0\] has no text"):
+        read(findings=[{"cause": CAUSE, "further_causes": [5]}])
+    with pytest.raises(ValueError, match=r"findings\[0\].further_causes is not a list"):
+        read(findings=[{"cause": CAUSE, "further_causes": 5}])
+
+
 def test_no_baseline_fits_each_target() -> None:
+    assert Baseline() == NO_BASELINE == Baseline(form=0, target="", side="server")
+    assert (NO_BASELINE.causes, NO_BASELINE.methods) == (frozenset(), frozenset())
     assert Baseline().find_difference("client", "any 1") == ""
 
 
@@ -193,6 +227,27 @@ def test_file_of_ignored_rows_has_a_reason_for_each() -> None:
         read_ignored_rows("# a\nRPC-14\n")
     with pytest.raises(ValueError, match="line 1: there is no row RPC-999"):
         read_ignored_rows("RPC-999 because")
+
+
+def test_name_of_an_invariant_is_a_row_where_it_is_known() -> None:
+    for read_row in (parse_ignored_row, lambda *words: read_ignored_rows(*words)[0]):
+        found = read_row("total_is_right:add for now", ["total_is_right"])
+        assert found == IgnoredRow(row="total_is_right", scope="add", reason="for now")
+        assert str(found) == "total_is_right:add"
+        with pytest.raises(ValueError, match="there is no row total_is_right"):
+            read_row("total_is_right because", [])
+    with pytest.raises(ValueError, match="did you mean total_is_right"):
+        parse_ignored_row("total_is_wright", ["total_is_right"])
+    assert str(IgnoredRow(row="hang")) == "hang"
+
+
+def test_document_of_a_cause_is_read_back() -> None:
+    found = Cause("RPC-7", "request", "ping")
+    document = cause_document(found)
+    assert document == {"family": "RPC-7", "shape": "request", "scope": "ping"}
+    assert read(known=[document], findings=[]).causes == {found}
+    own = {"family": "total_is_right", "shape": "result", "scope": "add"}
+    assert read(known=[own], findings=[]).causes == {Cause(**own)}
 
 
 @pytest.mark.parametrize(
