@@ -728,4 +728,28 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "if False:\n    ...",
         "the queries of the other workers have the limit 0, and find nothing",
     ),
+    Equivalent(
+        "mcp_trio/oracle/fuzz/_http.py::_ResponseState.__init__",
+        "self.is_stream = False",
+        "self.is_stream = True",
+        "the head sets it, and comes before the first part of a body, which reads it",
+    ),
+    Equivalent(
+        "mcp_trio/oracle/fuzz/_http.py::_ResponseState.__init__",
+        "self.status = 0",
+        "self.status = 1",
+        "it is only compared with 404, and with 300 and more",
+    ),
+    Equivalent(
+        "mcp_trio/oracle/fuzz/causes/_baseline.py::parse_ignored_row",
+        "close = get_close_matches(row.upper(), known, 1) or get_close_matches(row, known, 1)",
+        "close = get_close_matches(row.upper(), known, 1) or get_close_matches(row, known, 2)",
+        "the best match is the first one, and only that is shown",
+    ),
+    Equivalent(
+        "mcp_trio/oracle/fuzz/causes/_baseline.py::parse_ignored_row",
+        "close = get_close_matches(row.upper(), known, 1) or get_close_matches(row, known, 1)",
+        "close = get_close_matches(row.upper(), known, 2) or get_close_matches(row, known, 1)",
+        "as above",
+    ),
 )
