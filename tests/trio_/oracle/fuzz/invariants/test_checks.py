@@ -6,6 +6,7 @@ import json
 import re
 import sys
 import threading
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -262,6 +263,11 @@ def test_error_is_checked_only_for_arguments_that_fit_the_schema(
         ({"properties": {"a": {"pattern": "^x"}}}, {"a": "y"}, False),
         ({"properties": {"a": {"pattern": "(x+)+y"}}}, {"a": "x" * 100}, True),
         ({"properties": {"a": {"pattern": "x" * 201}}}, {"a": "y" * 201}, True),
+        ({"properties": {"a": {"pattern": "^x"}}}, {"a": "y" * 200}, False),
+        ({"properties": {"a": {"pattern": "^x"}}}, {"a": "y" * 201}, True),
+        ({"properties": {"a": {"pattern": 7}}}, {"a": "y"}, True),
+        ({"properties": {"a": True}}, {"a": "y"}, True),
+        ({"properties": {"a": {"pattern": "^x"}}}, {"b": "y", "a": "y"}, False),
         ({"properties": {"a": {"pattern": "("}}}, {"a": "y"}, True),
         ({"properties": {"a": {"pattern": "^x"}}}, {"a": 7}, True),
         ({"properties": 7}, {"a": "y"}, True),
@@ -566,3 +572,175 @@ def test_value_that_before_call_removes_was_not_handed(
     case = [*opening(OLD), create(), ("wait",), HAND, read(), ("wait",)]
     assert play(NotesServer(), case, checks) == []
     assert checks.broken == {}
+
+
+# -- Limits and texts ------------------------------------------------------------------------------
+
+
+def test_text_of_an_assertion_and_of_a_call_is_shown_up_to_its_limit() -> None:
+    whole, cut = AssertionError("x" * 300), AssertionError("x" * 301)
+    assert _checks._text_of(whole) == "x" * 300
+    assert _checks._text_of(cut) == "x" * 297 + "..."
+    room = 120 - len('t {"a": ""}')
+    assert _checks._shown_call("t", {"a": "é" * room}) == f't {{"a": "{"é" * room}"}}'
+    long = _checks._shown_call("t", {"a": "é" * (room + 1)})
+    assert (len(long), long[-4:]) == (120, "é...")
+
+
+def test_error_whose_text_fails_is_named_by_its_class(tmp_path: Path) -> None:
+    checks = checks_of(
+        tmp_path,
+        "class Bad(Exception):\n    def __str__(self): return 1 / 0\n"
+        "@invariant()\ndef f(call, result):\n    raise Bad\n",
+    )
+    assert play(NotesServer(), [*opening(OLD), create(), ("wait",)], checks) == []
+    assert checks.broken == {"f": "Bad (checks.py, line 6: raise Bad)"}
+    assert checks.failure == "f is broken: Bad (checks.py, line 6: raise Bad)"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "run", "is_slow"),
+    [(5.0, 10.0, False), (5.1, 10.0, True), (10.0, 100.0, False), (10.1, 100.0, True)],
+)
+def test_function_is_slow_from_five_seconds_and_a_tenth_of_the_run(
+    tmp_path: Path, seconds: float, run: float, is_slow: bool
+) -> None:
+    checks = checks_of(tmp_path, EVERY.format("pass"))
+    checks.counts["every_result_is_right"] = 1
+    checks.seconds["every_result_is_right"] = seconds
+    assert bool(checks.notes(run)) is is_slow
+
+
+def test_report_has_counts_and_what_is_broken(tmp_path: Path) -> None:
+    """A broken invariant has neither passed nor "was never checked"."""
+    checks = checks_of(tmp_path, EVERY.format("assert True"), CAN_BE_READ, CREATED)
+    assert checks.notes(1.0)[0] == (
+        "the invariant every_result_is_right was never checked: no call of its tool had a result"
+        " without is_error"
+    )
+    assert checks.passed == []
+    checks.counts.update({"every_result_is_right": 2, NAME: 3})
+    first, second, _ = checks.invariants.functions
+    checks.break_off(second, "a\nb")
+    assert checks.passed == ["every_result_is_right"]
+    assert checks.notes(1.0) == []
+    checks.break_off(first, "c")
+    assert checks.failure == f"{NAME} is broken: a\\nb; every_result_is_right is broken: c"
+    assert checks.passed == []
+    assert checks.report() == {
+        "source": str(tmp_path / "checks.py"),
+        "checks": {"every_result_is_right": 2, NAME: 3},
+        "broken": {NAME: "a\\nb", "every_result_is_right": "c"},
+    }
+
+
+async def test_seconds_of_a_function_are_added_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five of them may pass before a function is left behind, as its docstring says."""
+    times = iter([0.0, 2.0, 10.0, 13.0])
+    monkeypatch.setattr(_checks, "time", SimpleNamespace(perf_counter=lambda: next(times)))
+    checks = checks_of(tmp_path, EVERY.format("pass"))
+    (declared,) = checks.invariants.functions
+    assert await checks.run(declared, None, None) == (None, None)
+    assert await checks.run(declared, None, None) == (None, None)
+    assert checks.seconds == {"every_result_is_right": 5.0}
+    assert _checks.TIME_LIMIT == 5.0
+
+
+@pytest.mark.parametrize(
+    ("data", "is_result"),
+    [
+        ('{"content": []}', True),
+        ('{"content": 1}', False),
+        ('{"content": [], "structuredContent": ' + '{"a":' * 50_000 + "1" + "}" * 50_001, False),
+    ],
+    ids=["right", "wrong", "deep"],
+)
+def test_result_of_another_form_is_left_to_the_judge(data: str, is_result: bool) -> None:
+    assert (_checks._decoded(data) is not None) is is_result
+
+
+def test_finding_of_wrong_arguments_is_another_variant(tmp_path: Path) -> None:
+    """Otherwise a case that is made small would end with arguments that miss the schema."""
+
+    async def variants(step: Step) -> list[str]:
+        checks = checks_of(tmp_path, EVERY.format("assert False"))
+        checks.schemas.learn(STRICT)
+        session = await MemoryTarget(NotesServer()).open()
+        case = [*opening(OLD), step, ("wait",)]
+        outcome = await Player(checks=checks.begin()).play(case, session)
+        await session.aclose()
+        return [each.variant for each in outcome.faults if each.kind == "invariant"]
+
+    for step, expected in (
+        (create(), "checks.py, line 5"),
+        (("call", "create_note", {"text": 7}, ()), "wrong arguments checks.py, line 5"),
+    ):
+        assert trio.run(variants, step, clock=MockClock(autojump_threshold=0)) == [expected]
+
+
+@pytest.mark.parametrize(
+    "params",
+    [{"name": 7}, {"name": "create_note", "arguments": [1]}, {"arguments": {}}, [1]],
+)
+def test_call_that_no_function_could_take_is_not_checked(tmp_path: Path, params: Any) -> None:
+    """The server answers what it should refuse, which is for the judge."""
+    checks = checks_of(tmp_path, EVERY.format("assert False"))
+
+    class Lenient(NotesServer):
+        def __call__(self, message: Any, start: int = 0) -> Any:
+            if message.get("method") == "tools/call":
+                yield {"jsonrpc": "2.0", "id": message["id"], "result": {"content": []}}
+            else:
+                yield from super().__call__(message, start)
+
+    case = [*opening(OLD), ("request", "tools/call", params, "int", "whole"), ("wait",)]
+    assert play(Lenient(), case, checks) == []
+    assert not checks.counts
+
+
+def test_values_of_a_name_are_the_newest_two_hundred(tmp_path: Path) -> None:
+    checks = checks_of(
+        tmp_path, "@after_call(provides='v')\ndef f(c, r): return list(range(201))\n"
+    )
+    server = NotesServer()
+    hand = ("hand", "read_note", "id", "v")
+    places = [0, 199, 200]
+    calls = [each for place in places for each in ((*hand, place), read())]
+    play(server, [*opening(OLD), create(), ("wait",), *calls], checks)
+    assert [each["id"] for each in server.arguments[1:]] == [200, 1, 200]
+
+
+@pytest.mark.parametrize("returned", ["[1, None, 2]", "[1, c, 2]", "[1, float('nan'), 2]"])
+def test_value_that_cannot_be_kept_leaves_the_others(tmp_path: Path, returned: str) -> None:
+    checks = checks_of(tmp_path, f"@after_call(provides='v')\ndef f(c, r): return {returned}\n")
+    hand = ("hand", "read_note", "id", "v")
+    calls = [each for place in (0, 1) for each in ((*hand, place), read())]
+    server = NotesServer()
+    play(server, [*opening(OLD), create(), ("wait",), *calls], checks)
+    assert [each["id"] for each in server.arguments[1:]] == [2, 1]
+    assert bool(checks.broken) is ("None" not in returned)
+
+
+def test_function_for_another_tool_neither_changes_nor_checks_a_call(tmp_path: Path) -> None:
+    checks = checks_of(
+        tmp_path,
+        "@before_call('other')\ndef a(call): return {'text': 'other'}\n"
+        "@before_call('create_note')\ndef b(call): return {'text': call.revision}\n"
+        "@invariant('other')\ndef c(call, result): assert False\n",
+    )
+    server = NotesServer()
+    assert play(server, [*opening(OLD), create(), ("wait",)], checks) == []
+    assert server.arguments == [{"text": OLD}]
+    assert not checks.counts
+
+
+def test_schemas_that_are_listed_again_replace_the_first_ones() -> None:
+    """A server may change its tools while it is judged."""
+    schemas = ToolSchemas()
+    for name in ("a", "b"):
+        schemas.learn([{"name": "t", "inputSchema": need(name)}])
+        assert schemas.fit("t", {name: "x"})
+        assert not schemas.fit("t", {"c": "x"})
+    assert not schemas.fit("t", {"a": "x"})

@@ -152,3 +152,79 @@ def test_public_names_are_those_that_the_page_shows() -> None:
         "invariant",
         "uses",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (f"@invariant()\ndef {'f' * 80}(c, r): pass\n", ""),
+        ("@invariant('')\ndef f(c, r): pass\n", "line 2: @invariant: tool= is a tool's name, not"),
+        ("@invariant(int)\ndef f(c, r): pass\n", "write @invariant() with parentheses"),
+        ("@after_call()\nasync def f(c, r): yield 1\n", "write a plain function, `def NAME(call, "),
+        ("@invariant()\nasync def f(c, r): 1\n", "result):`: it runs in a thread, so it may wait"),
+        ("@before_call()\ndef hang(call): pass\n", "the name hang is taken"),
+        ("@after_call()\ndef endless(c, r): pass\n", "the name endless is taken"),
+        ("f = invariant()(lambda c, r: 1)\n", "the name <lambda> is taken"),
+        ("invariant()(print)\n", "a declaration: @invariant: write a function: `def NAME(call, r"),
+        ("uses('', tool='a', argument='b')\n", "line 2: uses(value=...) is a name, not ''"),
+        ("uses('v', tool='a', argument='')\n", "line 2: uses(argument=...) is a name, not ''"),
+        (f"uses({'v' * 99!r}, tool=['{'x' * 99}'], argument='b')\n", "not ['xxx"),
+        ("import os\nos.nothing\n", "(checks.py, line 3)"),
+        ("import json\njson.loads('{')\n", "(checks.py, line 3)"),
+    ],
+)
+def test_declaration_at_a_limit_is_taken_or_refused(tmp_path: Path, text: str, says: str) -> None:
+    path = write_invariants(tmp_path, text)
+    if not says:
+        assert load_invariants(path).functions[0].tool is None
+        return
+    with pytest.raises(InvariantError) as caught:
+        load_invariants(path)
+    assert says in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_declaration_without_options_is_for_all_tools_and_successes(tmp_path: Path) -> None:
+    """An invariant that got errors by default would call each right refusal a fault."""
+    text = (
+        "@invariant()\ndef a(c, r): pass\n"
+        "@invariant('t', errors=True)\ndef b(c, r): pass\n"
+        "@after_call()\ndef d(c, r): pass\n"
+        "@after_call('t', provides='v')\ndef e(c, r): pass\n"
+        "@before_call('t')\ndef f(c): pass\n"
+    )
+    found = load_invariants(write_invariants(tmp_path, text))
+    assert [(each.name, each.tool, each.errors, each.provides) for each in found.functions] == [
+        ("a", None, False, ""),
+        ("b", "t", True, ""),
+        ("d", None, False, ""),
+        ("e", "t", False, "v"),
+        ("f", "t", False, ""),
+    ]
+    assert [each.name for each in found.of_kind("after_call")] == ["d", "e"]
+    assert [each.takes("other") for each in found.functions] == [True, False, True, False, False]
+    assert found.known == {"a", "b", "d", "e", "f", "v"}
+    found.check_tools(["t"])
+    with pytest.raises(InvariantError, match=r"the server has no tool t$"):
+        found.check_tools([])
+    assert list(found.find_unreached(["other"])) == [
+        "the tool t is not called, so nothing runs of: b, e, f"
+    ]
+
+
+def test_error_of_a_module_that_the_file_imports_names_the_files_own_line(tmp_path: Path) -> None:
+    (tmp_path / "broken_checks.py").write_text("\n\n\n\n\n\nx = 1 / 0\n")
+    path = write_invariants(tmp_path, "\nimport broken_checks\n")
+    with pytest.raises(InvariantError, match=r"division by zero \(checks\.py, line 3\)$"):
+        load_invariants(path)
+
+
+def test_function_that_is_imported_twice_is_no_second_one(tmp_path: Path) -> None:
+    (tmp_path / "twice_checks.py").write_text(
+        "from mcp_trio.testing.invariants import invariant\n"
+        "@invariant()\ndef shared(call, result): pass\n"
+    )
+    text = "from twice_checks import shared\nagain = shared\n"
+    functions = load_invariants(write_invariants(tmp_path, text)).functions
+    assert {each.name for each in functions} == {"shared"}
+    sys.modules.pop("twice_checks")

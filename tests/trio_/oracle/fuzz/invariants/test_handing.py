@@ -14,6 +14,11 @@ from mcp_trio.oracle.fuzz.campaign._shrink import _simpler_steps
 from mcp_trio.oracle.fuzz.draw import _calls, _phrases
 from mcp_trio.oracle.fuzz.draw._cases import CaseSource
 from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
+from mcp_trio.oracle.fuzz.invariants._handing import (
+    Handing,
+    find_handings,
+    with_handed_values,
+)
 from mcp_trio.oracle.fuzz.invariants._load import load_invariants
 from mcp_trio.oracle.fuzz.invariants._stored import needed_names
 from tests.trio_.oracle.fuzz.memory_target import NEW, OLD
@@ -97,3 +102,55 @@ def test_call_that_is_wrong_on_purpose_gets_no_value(
     steps = [step for case in drawn(tmp_path) for step in case]
     assert {step[0] for step in steps} >= {"open", "call"}
     assert "hand" not in {step[0] for step in steps}
+
+
+class _ScriptedDraw:
+    """Choices that are given, with the number of those that there were."""
+
+    def __init__(self, *choices: int) -> None:
+        self.choices = list(choices)
+        self.counts: list[int] = []
+
+    def below(self, count: int) -> int:
+        self.counts.append(count)
+        return self.choices.pop(0)
+
+
+def declared_handings(folder: Path, *tools: str) -> list[Handing]:
+    more = '@after_call("other", provides="note_id")\ndef also(c, r): return 1\n'
+    return find_handings(load_invariants(write_invariants(folder, CREATED, more)), tools)
+
+
+@pytest.mark.parametrize(
+    ("choices", "counts", "place"),
+    [
+        ((0,), [5], None),
+        ((1, 1), [5, 3], 0),
+        ((4, 2), [5, 3], 0),
+        ((1, 0, 3), [5, 3, 4], 3),
+        ((1, 0, 0), [5, 3, 4], 0),
+    ],
+)
+def test_value_is_handed_four_times_in_five_and_is_the_newest_in_three_of_four(
+    tmp_path: Path, choices: tuple[int, ...], counts: list[int], place: int | None
+) -> None:
+    draw = _ScriptedDraw(*choices)
+    steps: Case = [("call", "create_note", {}, ()), ("wait",), ("call", "read_note", {}, ())]
+    hands = [] if place is None else [(*HAND, place)]
+    found = with_handed_values(draw, steps, declared_handings(tmp_path, *BOTH))
+    assert found == [*steps[:2], *hands, steps[2]]
+    assert draw.counts == counts
+
+
+def test_handing_has_the_places_of_the_tools_that_may_be_called(tmp_path: Path) -> None:
+    (found,) = declared_handings(tmp_path, "x", "read_note", "create_note", "y", "other")
+    assert (found.tool, found.providers) == (1, (2, 4))
+    assert (found.use.value, found.use.argument) == ("note_id", "id")
+    assert declared_handings(tmp_path, "read_note", "x") == []
+    assert declared_handings(tmp_path, "create_note", "other") == []
+    assert find_handings(None, ["read_note"]) == []
+
+
+def test_value_of_a_short_step_is_not_needed() -> None:
+    assert needed_names([HAND], "") == {"note_id"}
+    assert needed_names([HAND[:3]], "") == frozenset()
