@@ -28,6 +28,7 @@ from mcp_trio.oracle.strategies._from_schema import (
     is_hard_pattern,
     nearly_valid,
 )
+from tests.trio_.oracle.strategies.played_draw import PlayedDraw
 
 PLAIN = settings(
     max_examples=60, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
@@ -473,3 +474,155 @@ def test_any_of_has_each_of_its_branches(data: st.DataObject) -> None:
     branches = [{"const": number} for number in range(3)]
     assert data.draw(from_schema({"anyOf": branches})) in (0, 1, 2)
     assert data.draw(from_schema({"oneOf": branches})) in (0, 1, 2)
+
+
+# -- From which ranges parts are drawn -------------------------------------------------------------
+
+NULL = {"type": "null"}
+FINITE = "allow_nan=False, allow_infinity=False"
+
+
+@pytest.mark.parametrize(
+    ("schema", "choices", "asked", "value"),
+    [
+        ({"type": "integer"}, (False, 7), ["booleans()", "-1000..1000"], 7),
+        ({"type": "integer"}, (True, 1), ["booleans()", "0..1"], 1),
+        ({"type": "integer", "minimum": 3}, (False, 9), ["booleans()", "3"], 9),
+        (
+            {"type": "integer", "maximum": -3},
+            (False, -9),
+            ["booleans()", "integers(max_value=-3)"],
+            -9,
+        ),
+        ({"type": "integer", "minimum": -4, "maximum": 0}, (True, 2), ["booleans()", "0..2"], 0),
+        ({"type": "integer", "multipleOf": 5}, (2,), ["-100..100"], 10),
+        ({"type": "integer", "multipleOf": 5, "minimum": 7}, (3,), ["2..202"], 15),
+        ({"type": "integer", "multipleOf": 5, "maximum": 21}, (4,), ["-100..4"], 20),
+        ({"type": "integer", "multipleOf": 1, "minimum": 2, "maximum": 3}, (2,), ["2..3"], 2),
+        ({"type": "number"}, (True, False, 7), ["booleans()", "booleans()", "-1000..1000"], 7),
+        ({"type": "number"}, (False, 0.5), ["booleans()", f"floats({FINITE})"], 0.5),
+        (
+            {"type": "number", "minimum": 1, "maximum": 1},
+            (False, 1.0),
+            ["booleans()", f"floats(min_value=1.0, max_value=1.0, {FINITE})"],
+            1.0,
+        ),
+        ({"type": "string"}, ("hello",), ["text"], "hello"),
+        ({"type": "string", "maxLength": 2}, ("hello",), ["text"], "he"),
+        ({"type": "string", "minLength": 7}, ("hello",), ["text"], "helloaa"),
+        ({"type": "string", "minLength": 5}, ("hello",), ["text"], "hello"),
+        ({"type": "string", "format": "ipv4"}, (1,), ["0..1"], "192.0.2.1"),
+        ({"type": "array", "items": NULL}, (2,), ["0..4"], [None, None]),
+        ({"type": "array", "items": NULL, "minItems": 2}, (2,), ["2..4"], [None, None]),
+        ({"type": "array", "items": NULL, "minItems": 6}, (6,), ["6..6"], [None] * 6),
+        ({"type": "array", "items": NULL, "maxItems": 2}, (1,), ["0..2"], [None]),
+        (
+            {"type": "array", "minItems": 5, "maxItems": 3, "items": NULL},
+            (3,),
+            ["3..5"],
+            [None] * 3,
+        ),
+        ({"type": "array", "prefixItems": [NULL]}, (2, "x"), ["0..4", "json 1"], [None, "x"]),
+        ({"type": "object", "properties": {"a": NULL, "b": NULL}}, (2,), ["0..3"], {"b": None}),
+        ({"type": "object", "properties": {"a": NULL}, "required": ["a"]}, (0,), [], {"a": None}),
+        ({"type": "object", "required": ["a"]}, ("x",), ["json 1"], {"a": "x"}),
+        (
+            {"type": "object", "additionalProperties": NULL},
+            (True, "k"),
+            ["booleans()", "text"],
+            {"k": None},
+        ),
+        (
+            {"required": ["a"], "properties": {"a": {"const": 1}}, "additionalProperties": NULL},
+            (True, "a"),
+            ["booleans()", "text"],
+            {"a": 1},
+        ),
+        ({"enum": [*range(60)]}, (49,), ["0..49"], 49),
+        ({"enum": [*"ab"]}, (1,), ["0..1"], "b"),
+        ({"anyOf": [{"const": number} for number in range(60)]}, (3,), ["0..49"], 3),
+        ({"type": "null", "default": 9}, (0,), ["0..7"], 9),
+        ({"type": "null", "default": 9}, (1,), ["0..7"], None),
+        ({"type": ["null", "boolean"]}, (1, True), ["0..1", "booleans()"], True),
+        ({"title": "any"}, (0,), ["0..6"], None),
+        ({}, ("x",), ["json 1"], "x"),
+        (True, ("x",), ["json 1"], "x"),
+    ],
+)
+def test_part_is_drawn_from_the_range_of_its_schema(
+    schema: Any, choices: tuple[Any, ...], asked: list[str], value: Any
+) -> None:
+    draw = PlayedDraw(*choices)
+    found = _SchemaDraw(draw, schema).draw(schema)  # type: ignore[arg-type]
+    assert (found, type(found)) == (value, type(value))
+    assert draw.asked == asked
+
+
+@pytest.mark.parametrize(("levels", "asked"), [(2, "json 1"), (3, "json 0")])
+def test_anything_deep_in_a_value_is_flat(levels: int, asked: str) -> None:
+    schema: Any = {}
+    for _ in range(levels):
+        schema = {"type": "array", "items": schema, "minItems": 1, "maxItems": 1}
+    draw = PlayedDraw(*[1] * levels, "x")
+    _SchemaDraw(draw, schema).draw(schema)  # type: ignore[arg-type]
+    assert draw.asked == ["1..1"] * levels + [asked]
+
+
+def test_value_has_at_most_150_parts_and_is_small_then() -> None:
+    """The last part is invalid. A required member that is left out costs nothing."""
+    names = [f"m{number}" for number in range(300)]
+    member = {"type": "string", "minLength": 1}
+    schema = {"required": names, "properties": dict.fromkeys(names, member)}
+    found = _SchemaDraw(PlayedDraw("x"), schema).draw(schema)  # type: ignore[arg-type]
+    assert list(found) == names[:150]
+    assert list(found.values()) == ["x"] * 149 + [""]
+    few = {"properties": dict.fromkeys(names, NULL)}
+    found = _SchemaDraw(PlayedDraw(2**50 - 1), few).draw(few)  # type: ignore[arg-type]
+    assert list(found) == names[:50]
+
+
+@pytest.mark.parametrize(("least", "length"), [(0, 0), (2, 2), (4, 4), (10, 4)])
+def test_array_that_is_reached_late_is_short(least: int, length: int) -> None:
+    draw = _SchemaDraw(PlayedDraw(10), {})  # type: ignore[arg-type]
+    draw._left = -1
+    assert draw._array({"minItems": least, "maxItems": 10}, 0, 0) == [None] * length
+
+
+@pytest.mark.parametrize(
+    ("choices", "asked", "value"),
+    [
+        ((0, "any"), ["0..5", "json 1"], "any"),
+        ((1, "new", 7), ["0..5", "text", "json 1"], {"a": 1, "b": 1, "new": 7}),
+        ((2, 1), ["0..5", "0..1"], {"a": 1}),
+        ((3, 0), ["0..5", "0..1"], {"a": 0, "b": 1}),
+        ((3, 1), ["0..5", "0..1"], {"a": 1, "b": 5}),
+        ((4, 1, "any"), ["0..5", "0..1", "json 1"], {"a": 1, "b": "any"}),
+        ((5, 0, "any"), ["0..5", "0..1", "json 1"], {"a": "any", "b": 1}),
+    ],
+)
+def test_value_that_nearly_fits_has_the_edit_that_was_drawn(
+    choices: tuple[Any, ...], asked: list[str], value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(st, "composite", lambda build: lambda: build)
+    member = {"type": "integer", "const": 1}
+    properties = {"a": {**member, "minimum": 1}, "b": {**member, "maximum": 4}}
+    schema = {"type": "object", "properties": properties, "required": ["a", "b"]}
+    build: Any = nearly_valid(schema)
+    draw = PlayedDraw(*choices)
+    assert build(draw) == value
+    assert draw.asked == asked
+
+
+@pytest.mark.parametrize(
+    ("schema", "choices", "value"),
+    [
+        ({"const": 1}, (5, "any"), "any"),
+        ({"type": "object"}, (5, "new", 7), {"new": 7}),
+    ],
+)
+def test_value_without_members_gets_another_one_or_a_first_one(
+    schema: Any, choices: tuple[Any, ...], value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(st, "composite", lambda build: lambda: build)
+    build: Any = nearly_valid(schema)
+    assert build(PlayedDraw(*choices)) == value

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mcp_trio.oracle.strategies import _mutations
 from mcp_trio.oracle.strategies._mutations import damaged, malformed, reordered, split
+from tests.trio_.oracle.strategies.played_draw import PlayedDraw
 
 PLAIN = settings(
     max_examples=20, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
@@ -173,3 +174,158 @@ def test_values_in_place_of_others_all_differ() -> None:
     texts = [json.dumps(each) for each in _mutations._VALUES]
     assert len(set(texts)) == len(texts)
     assert {"null", "true", "false", "0", "1", "-1", "1.0", '""', "[]", "{}"} <= set(texts)
+
+
+# -- The edits, one by one -------------------------------------------------------------------------
+
+ABC = b"abcdef"
+
+
+@pytest.mark.parametrize(
+    ("edit", "start", "choices", "asked", "new"),
+    [
+        (_mutations._insert, 2, (b"!",), ["token"], b"ab!cdef"),
+        (_mutations._replace, 2, (33,), ["0..255"], b"ab!def"),
+        (_mutations._replace, 6, (33,), ["0..255"], b"abcdef!"),
+        (_mutations._flip, 2, (1,), ["0..7"], b"abadef"),
+        (_mutations._flip, 6, (1,), [], ABC),
+        (_mutations._delete, 2, (3,), ["1..12"], b"abf"),
+        (_mutations._truncate, 2, (0,), [], b"ab"),
+        (_mutations._repeat, 2, (3,), ["1..40"], b"abcdecdef"),
+        (_mutations._repeat, 4, (40,), ["1..40"], b"abcdefef"),
+    ],
+)
+def test_edit_of_bytes_at_a_place(
+    edit: Any, start: int, choices: tuple[Any, ...], asked: list[str], new: bytes
+) -> None:
+    draw = PlayedDraw(*choices)
+    assert edit(ABC, start, draw) == new
+    tokens = repr(_mutations._ANY_TOKEN)
+    assert [each.replace(tokens, "token") for each in draw.asked] == asked
+
+
+MEMBERS = [('"a"', b"1"), ('"b"', b"2"), ('"c"', b"3")]
+TWO = "0..2"
+
+
+@pytest.mark.parametrize(
+    ("edit", "choices", "asked", "new"),
+    [
+        (_mutations._drop, (1,), [TWO], [MEMBERS[0], MEMBERS[2]]),
+        (
+            _mutations._change,
+            (1, True, "x"),
+            [TWO, "booleans()", "value"],
+            [MEMBERS[0], ('"b"', b'"x"'), MEMBERS[2]],
+        ),
+        (
+            _mutations._change,
+            (1, False, 7),
+            [TWO, "booleans()", "json 1"],
+            [MEMBERS[0], ('"b"', b"7"), MEMBERS[2]],
+        ),
+        (
+            _mutations._double,
+            (1, b"2"),
+            [TWO, r"""sampled_from((b'2', b'1', b'null', b'"x"'))"""],
+            [*MEMBERS, MEMBERS[1]],
+        ),
+        (
+            _mutations._add,
+            ("é", False, 7),
+            ["field", "booleans()", "json 1"],
+            [*MEMBERS, (r'"\u00e9"', b"7")],
+        ),
+        (
+            _mutations._rename,
+            (1, "x"),
+            [TWO, "field"],
+            [MEMBERS[0], ('"x"', b"2"), MEMBERS[2]],
+        ),
+        (
+            _mutations._escape,
+            (1,),
+            [TWO],
+            [MEMBERS[0], (r'"\u0062"', b"2"), MEMBERS[2]],
+        ),
+        (_mutations._reverse, (0,), [], MEMBERS[::-1]),
+    ],
+)
+def test_edit_of_members_at_a_place(
+    edit: Any, choices: tuple[Any, ...], asked: list[str], new: Any
+) -> None:
+    draw = PlayedDraw(*choices)
+    assert edit(MEMBERS, draw) == new
+    names = {repr(_mutations._ANY_VALUE): "value", repr(_mutations._ANY_FIELD): "field"}
+    assert [names.get(each, each) for each in draw.asked] == asked
+
+
+def test_message_without_members_has_no_place_for_most_edits() -> None:
+    for edit in (_mutations._drop, _mutations._change, _mutations._rename, _mutations._escape):
+        draw: Any = PlayedDraw(0)
+        assert edit([], draw) == []
+        assert draw.asked[0] == "0..0"
+    never: Any = PlayedDraw()
+    assert _mutations._double([], never) == []
+
+
+@pytest.mark.parametrize(
+    ("choices", "asked", "steps"),
+    [
+        ((1, 2, 2, 0), ["1..3", "0..6", "0..4", "0..3"], "abef"),
+        ((1, 2, 2, 1), ["1..3", "0..6", "0..4", "0..3"], "abcdcdef"),
+        ((1, 2, 2, 2, 4), ["1..3", "0..6", "0..4", "0..3", "0..4"], "abefcd"),
+        ((1, 2, 2, 2, 0), ["1..3", "0..6", "0..4", "0..3", "0..4"], "cdabef"),
+        ((1, 2, 2, 3), ["1..3", "0..6", "0..4", "0..3"], "ababcdef"),
+        (
+            (2, 0, 3, 0, 1, 1, 0),
+            ["1..3", *("0..6", "0..4", "0..3"), *("0..3", "0..4", "0..3")],
+            "df",
+        ),
+    ],
+)
+def test_script_is_edited_from_a_drawn_place_on(
+    choices: tuple[int, ...], asked: list[str], steps: str
+) -> None:
+    draw = PlayedDraw(*choices)
+    assert "".join(defined(reordered)(draw, lambda _: "abcdef")) == steps
+    assert draw.asked == asked
+
+
+def defined(composite: Any) -> Any:
+    """Return the function that hypothesis has made a composite strategy of."""
+    return composite(st.none()).wrapped_strategy.definition
+
+
+def test_message_is_written_with_spaces_or_tabs() -> None:
+    spaces = "sampled_from((('', ''), (' ', ' '), ('\\t', '\\r')))"
+    draw = PlayedDraw(2, _mutations._reverse, _mutations._drop, 0, ("\t", "\r"))
+    message = {"a": "é", "b": [1], "c": None}
+    data = defined(malformed)(draw, lambda _: message)
+    assert data == '{"b":\t[1],\r"a":\t"é"}'.encode()
+    assert (draw.asked[0], draw.asked[-2:]) == ("1..2", ["0..2", spaces])
+
+
+@pytest.mark.parametrize(
+    ("whole", "cuts", "asked", "chunks"),
+    [
+        (b"abcd", [3, 1, 3, 4], "1..4", [b"a", b"bc", b"d"]),
+        (b"a", [1], "1..1", [b"a"]),
+        (b"", [1], "1..1", []),
+    ],
+)
+def test_bytes_are_cut_at_drawn_places(
+    whole: bytes, cuts: list[int], asked: str, chunks: list[bytes]
+) -> None:
+    draw = PlayedDraw(cuts)
+    assert defined(split)(draw, lambda _: whole) == chunks
+    assert draw.asked == [f"lists({asked}, max_size=6)"]
+
+
+def test_tokens_are_long_where_that_matters() -> None:
+    """A parser's first buffer or its stack of levels is smaller than these."""
+    assert {b"9" * 30, b"-" * 3, b"[" * 40, b'{"a":' * 40, b'"a' + b"a" * 300} < {
+        *_mutations._TOKENS
+    }
+    plain = {each for each in _mutations._VALUES if isinstance(each, int | str)}
+    assert {2**53, 10**30, "x" * 257} < plain

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -25,6 +26,7 @@ from mcp_trio.oracle.strategies._values import (
     values_of,
     weighted,
 )
+from tests.trio_.oracle.strategies.played_draw import PlayedDraw
 
 PLAIN = settings(
     max_examples=100, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
@@ -149,3 +151,103 @@ def test_examples_are_valid() -> None:
     assert example(t.ResourceContents, full=True).blob is None
     assert example(t.ElicitParams).requested_schema is not None
     assert (example(t.Tool).input_schema, example(t.Tool, full=True).name) == ({}, "text")
+
+
+# -- From what values are drawn --------------------------------------------------------------------
+
+SPECIAL = repr(st.sampled_from(_values._SPECIAL_TEXTS))
+EDGES = repr(st.sampled_from(_values._INTEGERS))
+FLOATS = "floats(allow_nan=False, allow_infinity=False, width=32)"
+
+
+def short(strategy: st.SearchStrategy[Any]) -> str:
+    """Return a strategy's text, with names for its tables and for the strategies of this file."""
+    text = repr(strategy).replace(SPECIAL, "special").replace(EDGES, "edges")
+    for name, known in (("scalar", _values.scalars()), ("number", numbers()), ("text", texts())):
+        text = text.replace(repr(known).replace(SPECIAL, "special").replace(EDGES, "edges"), name)
+    return text
+
+
+def test_values_are_drawn_from_small_ranges() -> None:
+    """Small cases are fast to check, and few members are enough for most bugs."""
+    assert short(texts()) == "text"
+    assert repr(texts()).endswith(", text(max_size=8))")
+    assert repr(texts(3)).endswith(", text(max_size=3))")
+    many = f"one_of(integers(min_value=-3, max_value=300), {EDGES}, {FLOATS})"
+    assert repr(numbers()) == many
+    assert short(json_values(0)) == "scalar"
+    flat = "lists(scalar, max_size=3), dictionaries(keys=text, values=scalar, max_size=3)"
+    assert short(json_values(1)) == f"one_of(scalar, {flat})"
+    assert repr(json_values()) == repr(json_values(2))
+    object_of = f"dictionaries(keys=text, values={short(json_values(1))}, max_size=3)"
+    assert short(json_objects()) == object_of
+    assert short(values_of(list[str])) == "lists(text, max_size=2)"
+    assert short(values_of(dict[str, float])) == (
+        f"dictionaries(keys=text, values={FLOATS}, max_size=2)"
+    )
+    safe = repr(st.sampled_from(_values._INTEGERS[:8]))
+    assert repr(values_of(int)) == f"one_of(integers(min_value=-2, max_value=100), {safe})"
+    part = "lists(none(), max_size=12)"
+    assert repr(scripts(st.none())).startswith(f"tuples({part}, {part}).map(")
+    assert repr(values_of(bool)) == "booleans()"
+    assert repr(values_of(Literal["a", "b"])) == "sampled_from(('a', 'b'))"
+    assert repr(values_of(bool | None)) == "one_of(booleans(), none())"
+    assert repr(values_of(bool | None, present=True)) == "booleans()"
+
+
+def test_values_of_an_annotation_without_a_rule_are_an_error() -> None:
+    with pytest.raises(TypeError, match="no strategy for <class 'set'>"):
+        values_of(set)
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "just(0)"),
+        (2, "one_of(just(0), sampled_from([1, 2]), integers(min_value=0, max_value=3))"),
+        (3, "one_of(just(0), sampled_from([1, 2, 4]), integers(min_value=0, max_value=7))"),
+    ],
+)
+def test_subsets_are_none_each_alone_or_any(size: int, text: str) -> None:
+    assert repr(_values._subsets(size)) == text
+
+
+def test_chosen_subset_decides_which_optional_members_are_there() -> None:
+    build: Any = structs(t.Implementation)
+    draw = PlayedDraw("name", "1.0", 0b101, "one", "two")
+    found = build.wrapped_strategy.definition(draw)
+    names = [each.name for each in msgspec.structs.fields(t.Implementation)]
+    optional = [each.name for each in msgspec.structs.fields(t.Implementation) if not each.required]
+    assert (found.name, found.version) == ("name", "1.0")
+    present = [name for name in names if getattr(found, name) in ("one", "two")]
+    assert present == [optional[0], optional[2]]
+
+
+def test_weights_are_places_in_a_table() -> None:
+    draw = PlayedDraw(1, "b")
+    choose: Any = weighted((3, st.none()), (2, st.booleans()))
+    assert choose.wrapped_strategy.definition(draw) == "b"
+    assert draw.asked == ["sampled_from([0, 0, 0, 1, 1])", "booleans()"]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "few", "full"),
+    [
+        (str, "text", "text"),
+        (int, 1, 1),
+        (float, 0.5, 0.5),
+        (bool, True, True),
+        (Any, {"a": 1}, {"a": 1}),
+        (Literal["x", "y"], "x", "x"),
+        (str | None, "text", "text"),
+        (None | int, 1, 1),
+        (list[int], [], [1]),
+        (dict[str, int], {}, {"key": 1}),
+        (Annotated[int, "positive"], 1, 1),
+        (Annotated[list[int], "few"], [], [1]),
+    ],
+)
+def test_example_of_an_annotation(annotation: Any, few: Any, full: Any) -> None:
+    found = _values._example_of(annotation, False), _values._example_of(annotation, True)
+    assert found == (few, full)
+    assert type(found[0]) is type(few)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mcp_trio.oracle.fuzz.classics import _samples
 from mcp_trio.oracle.fuzz.classics._samples import ToolSample, sample_of
 
 TEXT = {"type": "string"}
@@ -190,3 +191,172 @@ def test_property_of_any_type_has_no_wrong_value() -> None:
     assert list(found.wrong()) == [{"mcp-trio-fuzz": 1}]
     assert list(found.choices()) == [{}]
     assert found.largest == {}
+
+
+# -- The parts of a schema that is read ------------------------------------------------------------
+
+FIRST = "abcdefghijklmnopqrst"  # twenty members
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "array", "minItems": "2"}, []),
+        ({"type": "array"}, []),
+        ({"type": "array", "minItems": 21, "items": {"type": "null"}}, [None] * 20),
+        ({"type": "string", "minLength": "2"}, "a"),
+        ({"type": "string", "minLength": 0}, "a"),
+        ({"type": "string", "minLength": 2}, "aa"),
+        ({"type": "string", "format": "ipv6", "minLength": 9}, "::1"),
+        ({"type": []}, "a"),
+        ({"type": "unknown"}, None),
+        ({"enum": [], "type": "null"}, None),
+        ({"properties": {}}, {}),
+        ({}, "a"),
+        ({"type": "object", "required": "ab"}, {}),
+        ({"type": "object", "required": [7, "b"], "properties": 7}, {"b": "a"}),
+        (
+            {"type": "object", "required": [f"m{n}" for n in range(21)]},
+            {f"m{n}": "a" for n in range(20)},
+        ),
+    ],
+)
+def test_smallest_value_of_a_part_may_be_invalid(schema: Any, value: Any) -> None:
+    found = _samples._smallest(schema, {}, 1)
+    assert (type(found), found) == (type(value), value)
+
+
+def test_smallest_value_of_no_schema_is_an_object_for_arguments_only() -> None:
+    assert _samples._smallest({}, {}, 0) == {}
+    assert _samples._smallest({}, {}, 1) == "a"
+
+
+@pytest.mark.parametrize(
+    ("schema", "number"),
+    [
+        ({}, 1),
+        ({"minimum": 0}, 1),
+        ({"minimum": -5}, 1),
+        ({"minimum": "5"}, 1),
+        ({"maximum": 0.5}, 0),
+        ({"maximum": 1}, 1),
+        ({"minimum": -5, "maximum": -2}, -5),
+        ({"exclusiveMinimum": 2.5}, 3),
+        ({"exclusiveMinimum": 2, "minimum": 9}, 3),
+        ({"minimum": 7, "maximum": 5}, 5),
+    ],
+)
+def test_smallest_number_is_one_where_it_fits(schema: Any, number: float) -> None:
+    assert _samples._smallest_number(schema) == number
+
+
+@pytest.mark.parametrize(
+    ("schema", "resolved"),
+    [
+        ({"$ref": "#/$defs/text", "maxLength": 3}, {"type": "string", "maxLength": 3}),
+        ({"$ref": "#/$defs/none", "maxLength": 3}, {"maxLength": 3}),
+        ({"$ref": 7}, {"$ref": 7}),
+        ({"anyOf": [], "type": "null"}, {"anyOf": [], "type": "null"}),
+        ({"anyOf": 7, "oneOf": [{"type": "null"}]}, {"anyOf": 7, "type": "null"}),
+        (
+            {"title": "x", "allOf": [{"minimum": 1}, {"maximum": 2}, True]},
+            {"title": "x", "minimum": 1, "maximum": 2},
+        ),
+        ({"title": "x", "anyOf": [{"minimum": 1}, {"maximum": 2}]}, {"title": "x", "minimum": 1}),
+        ({"oneOf": [{"$ref": "#/$defs/text"}]}, {"type": "string"}),
+        (True, True),
+    ],
+)
+def test_reference_and_first_alternative_are_merged(schema: Any, resolved: Any) -> None:
+    root = {"$defs": {"text": {"type": "string"}}}
+    assert _samples._resolved(schema, root, 0) == resolved
+
+
+@pytest.mark.parametrize(("steps", "is_followed"), [(7, True), (8, False)])
+def test_references_are_followed_to_a_depth_of_six(steps: int, is_followed: bool) -> None:
+    defs: dict[str, Any] = {str(each): {"$ref": f"#/d/{each + 1}"} for each in range(steps)}
+    defs[str(steps - 1)] = {"type": "null"}
+    found = _samples._resolved({"$ref": "#/d/0"}, {"d": defs}, 0)
+    assert (found == {"type": "null"}) is is_followed
+
+
+NO_VALUE = {"type": "null"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "depth", "resolved"),
+    [
+        ({"allOf": [NO_VALUE]}, 6, NO_VALUE),
+        ({"allOf": [NO_VALUE]}, 7, {"allOf": [NO_VALUE]}),
+        ({"allOf": [{"allOf": [NO_VALUE]}]}, 5, NO_VALUE),
+        ({"allOf": [{"allOf": [NO_VALUE]}]}, 6, {"allOf": [NO_VALUE]}),
+        ({"allOf": [{}], "anyOf": [NO_VALUE]}, 5, NO_VALUE),
+        ({"allOf": [{}], "anyOf": [NO_VALUE]}, 6, {"anyOf": [NO_VALUE]}),
+    ],
+)
+def test_alternatives_are_merged_to_a_depth_of_six(schema: Any, depth: int, resolved: Any) -> None:
+    assert _samples._resolved(schema, {}, depth) == resolved
+
+
+@pytest.mark.parametrize(
+    ("reference", "found"),
+    [
+        ("#/a/b~1c", {"x": {}}),
+        ("#/a/b~1c/x", {}),
+        ("#/a/m~0n", {"y": {}}),
+        ("#/a/list", None),
+        ("#/a/none", None),
+        ("#/a/none/x", None),
+        ("#", {"a": {"b/c": {"x": {}}, "m~n": {"y": {}}, "list": [1]}}),
+    ],
+)
+def test_reference_leads_to_an_object_or_nowhere(reference: str, found: Any) -> None:
+    root = {"a": {"b/c": {"x": {}}, "m~n": {"y": {}}, "list": [1]}}
+    assert _samples._lookup(root, reference) == found
+
+
+def test_reference_has_at_most_twenty_parts() -> None:
+    root: dict[str, Any] = {"end": {}}
+    for _ in range(30):
+        root = {"a": root}
+    inner: Any = root
+    for _ in range(20):
+        inner = inner["a"]
+    assert _samples._lookup(root, "#" + "/a" * 20) is inner
+    assert _samples._lookup(root, "#" + "/a" * 25) is inner
+
+
+@pytest.mark.parametrize(
+    ("schema", "values"),
+    [
+        ({"minimum": 3}, [2]),
+        ({"maximum": 3}, [4]),
+        ({"minimum": "3", "maximum": None}, []),
+        ({"maxLength": 3}, ["aaaa"]),
+        ({"maxLength": 99_999}, ["a" * 100_000]),
+        ({"maxLength": 100_000}, []),
+        ({"minLength": 1}, [""]),
+        ({"minLength": 0}, []),
+        ({"enum": ["a"]}, ["mcp-trio-fuzz-none"]),
+        ({"enum": 7}, []),
+    ],
+)
+def test_wrong_values_are_of_other_types_or_just_outside(schema: Any, values: list[Any]) -> None:
+    others = [7, "x", [], {}, None, True]
+    assert list(_samples._wrong_values(schema)) == [*others, *values]
+    assert list(_samples._wrong_values(True)) == []
+
+
+def test_wrong_arguments_lack_only_members_that_are_required() -> None:
+    found = sample(properties={"a": TEXT, "b": TEXT}, required=["b", "a"])
+    lacking = [each for each in found.wrong() if len(each) == 1]
+    assert lacking == [{"a": "a"}, {"b": "a"}]
+    odd = sample_of({"name": "t", "inputSchema": {"const": {"a": 1}}})
+    assert odd is not None
+    assert odd.arguments == {"a": 1}
+    assert list(odd.wrong()) == [{"a": 1, "mcp-trio-fuzz": 1}]
+
+
+def test_text_is_put_into_each_member_that_takes_it() -> None:
+    found = sample(properties={"a": TEXT, "n": {"type": "integer"}, "c": {"const": "x"}, "b": TEXT})
+    assert list(found.with_texts(["x", "y"])) == [{"a": "x"}, {"a": "y"}, {"b": "x"}, {"b": "y"}]
