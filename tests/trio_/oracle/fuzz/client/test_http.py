@@ -13,6 +13,7 @@ import trio.testing
 
 from mcp_trio import memory_pair
 from mcp_trio.oracle.fuzz._shared_trace import new_header
+from mcp_trio.oracle.fuzz.client import _http
 from mcp_trio.oracle.fuzz.client._client_session import ClientSession
 from mcp_trio.oracle.fuzz.client._http import HttpServerLink
 from mcp_trio.oracle.fuzz.client._wrong_http import TYPES
@@ -410,3 +411,89 @@ async def test_port_is_given_and_closed(autojump_clock: MockClock) -> None:
         port = await nursery.start(link.serve)
         assert 0 < port < 65_536
         await link.close()
+
+
+def steps_of(session: ClientSession, start: int) -> list[tuple[Any, ...]]:
+    """Return what the server has recorded from a line on: status, text, event's id, and end."""
+    return [
+        (line.http and line.http.status, line.raw, line.sse and line.sse.id, line.end)
+        for line in (session.lines or [])[start:]
+        if line.sender == "server"
+    ]
+
+
+async def test_response_to_resume_is_recorded_with_its_events_id(autojump_clock: MockClock) -> None:
+    async with served(("http", "resume", 1, 0)) as wire:
+        start = len(wire.session.lines or ())
+        await ended(await wire.post("ping"))
+        assert steps_of(wire.session, start) == [
+            (200, *[None] * 3),
+            (None, None, "place-1", None),
+            (*[None] * 3, "complete"),
+        ]
+        start = len(wire.session.lines or ())
+        await ended(await wire.send("GET", {**GET, "last-event-id": "place-1"}))
+        pong = '{"jsonrpc":"2.0","id":1,"result":{}}'
+        head, event, end = steps_of(wire.session, start)
+        assert (head[0], event[1], end[3]) == (200, pong, "complete")
+
+
+async def test_session_of_a_server_without_any_can_be_lost(autojump_clock: MockClock) -> None:
+    """Then only the response is wrong: later requests name no session."""
+    meta = {f"{META}protocolVersion": NEW}
+    async with served(("http", "session", 1, 5), revision=NEW) as wire:
+        assert (await wire.post("tools/list", _meta=meta)).status == 404
+        assert wire.link.lost == {""}
+        assert (await wire.post("tools/list", _meta=meta)).status == 200
+
+
+async def test_waiter_goes_on_once_a_request_has_its_response(autojump_clock: MockClock) -> None:
+    """The player looks then whether the case is over. The first change is the request."""
+    async with served(("answer", "late", 1, 0)) as wire:
+        states = []
+
+        async def wait() -> None:
+            for _ in range(2):
+                await wire.session.wait_changed(60.0)
+                states.append((trio.current_time() - began, wire.session.acting))
+
+        async with trio.open_nursery() as nursery:
+            began = trio.current_time()
+            nursery.start_soon(wait)
+            await trio.testing.wait_all_tasks_blocked()
+            await wire.post("ping")
+        assert states == [(0.0, 1), (pytest.approx(0.1), 0)]
+
+
+async def test_link_before_its_first_connection_has_nothing(autojump_clock: MockClock) -> None:
+    session = ClientSession(new_header("server", "http", "client"), keep=True)
+    session.begin_case([("serve", [OLD], [])])
+    link = HttpServerLink(session, 5.0)
+    assert (link.session, link.timeout, link.session_id) == (session, 5.0, "")
+    assert (link.lost, link.resumable, link.active, link.exchanges) == (set(), {}, 0, 0)
+    assert [link.new_session_id(), link.new_session_id()] == ["session-1", "session-2"]
+    assert session.begin_conversation() == 2  # the link has begun the first one
+
+
+@pytest.mark.parametrize(("size", "is_kept"), [(4 * 2**20 - 200, True), (5 * 2**20, False)])
+async def test_body_that_is_too_long_is_recorded_without_its_text(
+    size: int, is_kept: bool, autojump_clock: MockClock
+) -> None:
+    """The limit is 4 MiB."""
+    async with served() as wire:
+        stub: Any = _http._ScriptedConnection(wire.link, memory_pair()[0])  # type: ignore[arg-type]
+        stub._record_head(200, {}, b"x" * size)
+        [line] = (wire.session.lines or [])[-1:]
+        assert (line.raw is not None) is is_kept
+        stub._record_head(200, {"a": "b"})
+        [line] = (wire.session.lines or [])[-1:]
+        assert (line.raw, line.end) == (None, None)
+        assert line.http is not None
+        assert line.http.headers == (("a", "b"),)
+
+
+async def test_events_have_the_headers_of_a_stream(autojump_clock: MockClock) -> None:
+    async with served() as wire:
+        exchange = await wire.send("GET", GET)
+        more = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+        assert more.items() <= exchange.headers.items()
