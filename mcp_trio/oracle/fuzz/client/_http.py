@@ -280,7 +280,7 @@ class _ScriptedConnection:
             case "send":
                 await self._event(action.data, SseFields())
             case "raw":
-                await self._http.send_bytes(b"data: " + action.data)
+                await self._http.send(Body(b"data: " + action.data))
             case _:
                 self._record(end="reset")
                 await self._stream.aclose()

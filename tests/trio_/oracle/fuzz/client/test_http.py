@@ -422,6 +422,19 @@ def steps_of(session: ClientSession, start: int) -> list[tuple[Any, ...]]:
     ]
 
 
+async def test_half_a_response_is_half_an_event_before_the_connection_ends(
+    autojump_clock: MockClock,
+) -> None:
+    async with served(("answer", "half", 1, 1)) as wire:
+        start = len(wire.session.lines or ())
+        exchange = await wire.post("ping")
+        data = await exchange.event()
+        assert bytes(data.data) == b'data: {"jsonrpc":"2.0","'
+        with pytest.raises(h11.RemoteProtocolError):
+            await exchange.event()
+        assert steps_of(wire.session, start) == [(200, *[None] * 3), (*[None] * 3, "reset")]
+
+
 async def test_response_to_resume_is_recorded_with_its_events_id(autojump_clock: MockClock) -> None:
     async with served(("http", "resume", 1, 0)) as wire:
         start = len(wire.session.lines or ())
