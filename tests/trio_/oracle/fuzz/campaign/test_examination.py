@@ -478,6 +478,7 @@ CLOSED_HINTS = {"openWorldHint": False, "readOnlyHint": True}
 async def test_proof_is_tried_if_there_is_time_and_a_process(
     detail: str, hits: int, left: float, has_processes: bool, is_played: bool, autojump_clock: Any
 ) -> None:
+    """A tool that stops must be tried again, and only a process that hangs can be started again."""
     sent = json.dumps({"params": {"name": "t", "arguments": {"a": "xy"}}})
     fault = TargetFault(
         kind="row", row="RPC-35", detail=detail, sent=sent, sentence="s", is_certain=False

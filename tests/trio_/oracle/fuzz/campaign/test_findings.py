@@ -85,7 +85,7 @@ def test_methods_that_show_the_same_are_named_once() -> None:
     assert found.methods == ["x/y", "a"]
 
 
-def test_messages_of_a_trace_are_counted_without_what_is_none() -> None:
+def test_messages_of_a_trace_are_counted_without_other_lines() -> None:
     found = confirmed()
     assert found.messages == 0
     found.lines = [

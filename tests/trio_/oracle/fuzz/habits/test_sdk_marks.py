@@ -114,7 +114,7 @@ def test_mark_is_shown_by_exactly_what_its_sdk_writes(
 
 
 @pytest.mark.parametrize("raw", ["", "{nothing", "[1]", "[" * 100_000, '{"id":true}', "5"])
-def test_what_is_no_message_shows_no_mark(raw: str) -> None:
+def test_bytes_without_a_message_show_no_mark(raw: str) -> None:
     assert shown_marks(raw=raw) == {}
 
 
