@@ -37,8 +37,8 @@ class ScriptedServer:
     """A server that answers each method as it is told: with a result, an error, or "silent".
 
     A list has the answers of one request after the other. `initialized` has more members of the
-    handshake's result, and `notes` the notifications that come before the answer of their method.
-    `requests` has what was requested.
+    handshake's result, and `notes` the notifications that come before the answer of their method,
+    those of progress with the request's token. `requests` has what was requested.
     """
 
     def __init__(
@@ -77,7 +77,11 @@ class ScriptedServer:
         if answer == "silent":
             return []
         answer = answer if "error" in answer else {"result": answer}
-        return [*self._notes.get(method, []), {"jsonrpc": "2.0", "id": message["id"], **answer}]
+        notes = self._notes.get(method, [])
+        for note in notes:
+            if "progress" in note["params"]:
+                note["params"]["progressToken"] = message["params"]["_meta"]["progressToken"]
+        return [*notes, {"jsonrpc": "2.0", "id": message["id"], **answer}]
 
 
 class TerminalFile(io.TextIOWrapper):
