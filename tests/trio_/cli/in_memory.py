@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 import mcp_trio
 from mcp_trio._connect import connect_stream
@@ -33,12 +33,13 @@ class Output(NamedTuple):
     err: str
 
 
-class ScriptedServer:
+class AnsweringServer:
     """A server that answers each method as it is told: with a result, an error, or "silent".
 
     A list has the answers of one request after the other. `initialized` has more members of the
     handshake's result, and `notes` the notifications that come before the answer of their method,
-    those of progress with the request's token. `requests` has what was requested.
+    those of progress with the request's token. After the method `last` the server ends. `requests`
+    has what was requested.
     """
 
     def __init__(
@@ -49,8 +50,10 @@ class ScriptedServer:
         version: str = "2025-06-18",
         notes: Mapping[str, list[dict[str, Any]]] | None = None,
         initialized: Mapping[str, Any] | None = None,
+        last: str = "",
     ) -> None:
         self.requests: list[tuple[str, Any]] = []
+        self._last = last
         self._notes = notes or {}
         info = {"name": "played", "version": "1"}
         result = {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info}
@@ -61,8 +64,13 @@ class ScriptedServer:
         async for data in stream:
             *lines, buffer = (buffer + data).split(b"\n")
             for line in lines:
-                for answer in self._answer(json.loads(line)):
+                message = json.loads(line)
+                for answer in self._answer(message):
                     await stream.send_all(json.dumps(answer).encode() + b"\n")
+                if message["method"] == self._last:
+                    await wait_all_tasks_blocked()  # until all that was sent is read
+                    await stream.aclose()
+                    return
         await stream.aclose()
 
     def _answer(self, message: dict[str, Any]) -> list[dict[str, Any]]:
@@ -95,7 +103,7 @@ class MemoryCommand:
     """Runs the command. Each server that it starts is `server`. `launches` has how it did so."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.server: mcp_trio.Server | ScriptedServer = ScriptedServer({}, {})
+        self.server: mcp_trio.Server | AnsweringServer = AnsweringServer({}, {})
         self.launches: list[tuple[tuple[str, ...], dict[str, Any]]] = []
         self._patch = monkeypatch
         monkeypatch.setattr(_session, "connect_stdio", self._connect)

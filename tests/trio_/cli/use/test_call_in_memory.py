@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.trio_.cli.in_memory import ScriptedServer
+from tests.trio_.cli.in_memory import AnsweringServer
 
 if TYPE_CHECKING:
     from tests.trio_.cli.in_memory import MemoryCommand, Output
@@ -31,7 +31,7 @@ def result_of(*content: Any, **more: Any) -> dict[str, Any]:
 
 def call(command: MemoryCommand, answers: dict[str, Any], *words: str, **options: Any) -> Output:
     """Call the tool with `a=1` and other words."""
-    command.server = ScriptedServer(options.pop("capabilities", LOGGING), answers, **options)
+    command.server = AnsweringServer(options.pop("capabilities", LOGGING), answers, **options)
     return command("call", "look", "a=1", *words)
 
 
@@ -67,13 +67,13 @@ def test_call_prints_structured_content_unless_a_text_is_the_same(
 ) -> None:
     more = {} if structured is None else {"structuredContent": structured}
     assert call(in_memory, result_of(*content, **more)) == (0, printed, "")
-    assert isinstance(in_memory.server, ScriptedServer)
+    assert isinstance(in_memory.server, AnsweringServer)
     method, params = in_memory.server.requests[-1]
     assert (method, params["name"], params["arguments"]) == ("tools/call", "look", {"a": 1})
 
 
 def test_call_heading_of_structured_content_is_dim_on_a_terminal(in_memory: MemoryCommand) -> None:
-    in_memory.server = ScriptedServer(LOGGING, result_of(TEXT, structuredContent={"c": 5}))
+    in_memory.server = AnsweringServer(LOGGING, result_of(TEXT, structuredContent={"c": 5}))
     out = in_memory("call", "look", "a=1", terminal=True).out
     assert out == 'hi\n^[2mstructured content:^[0m\n{\n  "c": 5\n}\n'
 
@@ -121,6 +121,7 @@ def test_call_output_has_the_files_and_stdout_the_rest(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """With --json, or without images, the file has the whole result."""
     monkeypatch.chdir(tmp_path)
     assert call(in_memory, result_of(*content), "--output", *words) == (0, out, err)
     found = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -131,7 +132,7 @@ def test_call_output_has_the_files_and_stdout_the_rest(
 
 
 def test_call_output_to_a_terminal_describes_files(in_memory: MemoryCommand) -> None:
-    in_memory.server = ScriptedServer(LOGGING, result_of(IMAGE, TEXT))
+    in_memory.server = AnsweringServer(LOGGING, result_of(IMAGE, TEXT))
     found = in_memory("call", "look", "a=1", "--output", "-", terminal=True)
     assert found == (0, IMAGE_LINE + "hi\n", "")
 
@@ -168,7 +169,7 @@ def test_call_of_what_is_not_there_is_not_sent(
 ) -> None:
     schema = {**SCHEMA, "additionalProperties": False}
     tools = {"tools/list": {"tools": [{"name": "look", "inputSchema": schema}]}}
-    server = in_memory.server = ScriptedServer(LOGGING, {**result_of(TEXT), **tools})
+    server = in_memory.server = AnsweringServer(LOGGING, {**result_of(TEXT), **tools})
     assert in_memory("call", *words) == (2, "", f"mcp-trio: {complaint}\n")
     assert server.requests[-1][0] == "tools/list"
 
@@ -215,7 +216,7 @@ def test_session_styles_log_messages_by_level(
 ) -> None:
     note = {"jsonrpc": "2.0", "method": "notifications/message"}
     notes = {"tools/call": [{**note, "params": {"level": level, "data": "t"}}]}
-    in_memory.server = ScriptedServer(LOGGING, result_of(TEXT), notes=notes)
+    in_memory.server = AnsweringServer(LOGGING, result_of(TEXT), notes=notes)
     assert in_memory("call", "look", "a=1", terminal=True).err == f"{style} t\n"
 
 
@@ -380,7 +381,7 @@ def test_session_call_that_is_not_answered_is_cancelled(in_memory: MemoryCommand
     assert (found.status, found.out) == (3, "")
     assert found.err.startswith("mcp-trio: no answer to tools/call within 5 s ")
     assert found.err.endswith("; a larger --timeout allows more time\n")
-    assert isinstance(in_memory.server, ScriptedServer)
+    assert isinstance(in_memory.server, AnsweringServer)
     assert in_memory.server.requests[-1][0] == "notifications/cancelled"
 
 
@@ -422,7 +423,7 @@ def test_session_starts_the_server_as_the_options_say(
 
 
 def test_session_on_a_terminal_quotes_the_stderr_of_a_server(in_memory: MemoryCommand) -> None:
-    in_memory.server = ScriptedServer(LOGGING, result_of(TEXT))
+    in_memory.server = AnsweringServer(LOGGING, result_of(TEXT))
     in_memory("call", "look", "a=1", terminal=True)
     write = in_memory.launches[-1][1]["stderr"]
     assert write.__name__ == "_print_stderr_line"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.trio_.cli.in_memory import ScriptedServer
+from tests.trio_.cli.in_memory import AnsweringServer
 
 if TYPE_CHECKING:
     from tests.trio_.cli.in_memory import MemoryCommand
@@ -66,12 +66,13 @@ INFO = {
 REFUSED = {"error": {"code": -32000, "message": "a"}}
 
 
-def server_of_everything() -> ScriptedServer:
+def server_of_everything() -> AnsweringServer:
     more = {"serverInfo": INFO, "instructions": " Do.\nIt. "}
-    return ScriptedServer(ALL_CAPABILITIES, ALL_LISTS, version="2025-11-25", initialized=more)
+    return AnsweringServer(ALL_CAPABILITIES, ALL_LISTS, version="2025-11-25", initialized=more)
 
 
 def test_inspect_prints_each_fact_on_its_line(in_memory: MemoryCommand) -> None:
+    """A long name or type widens no other line."""
     in_memory.server = server_of_everything()
     assert in_memory("inspect") == (
         0,
@@ -118,6 +119,7 @@ def test_inspect_prints_each_fact_on_its_line(in_memory: MemoryCommand) -> None:
 
 
 def test_inspect_wraps_prose_on_a_terminal_and_styles_names(in_memory: MemoryCommand) -> None:
+    """The same facts, with prose below an argument if it has no room beside it."""
     in_memory.server = server_of_everything()
     assert in_memory("inspect", terminal=True).out == textwrap.dedent("""\
         ^[1mn 2^[0m, speaking revision 2025-11-25
@@ -183,7 +185,7 @@ def test_inspect_fits_into_the_terminal_and_no_line_of_prose_is_longer_than_100(
     words = "a " * (longest * 2)
     schema = {"properties": {"a": {"type": "string", "description": "d" * 45}}}
     tool = {"name": "look", "description": words, "inputSchema": schema}
-    in_memory.server = ScriptedServer({"tools": {}}, {"tools/list": {"tools": [tool]}})
+    in_memory.server = AnsweringServer({"tools": {}}, {"tools/list": {"tools": [tool]}})
     lines = in_memory("inspect", terminal=True).out.splitlines()
     prose = [line for line in lines if line.startswith("      a a")]
     assert max(map(len, prose)) in (longest, longest - 1)
@@ -192,6 +194,7 @@ def test_inspect_fits_into_the_terminal_and_no_line_of_prose_is_longer_than_100(
 
 
 def test_inspect_json_has_what_the_server_sent(in_memory: MemoryCommand) -> None:
+    """Members that a server leaves out are left out."""
     in_memory.server = server_of_everything()
     assert json.loads(in_memory("inspect", "--json").out) == {
         "server": {
@@ -205,7 +208,7 @@ def test_inspect_json_has_what_the_server_sent(in_memory: MemoryCommand) -> None
         "resourceTemplates": TEMPLATES,
         "prompts": PROMPTS,
     }
-    in_memory.server = ScriptedServer({}, {})
+    in_memory.server = AnsweringServer({}, {})
     assert list(json.loads(in_memory("inspect", "--json").out)["server"]) == [
         *("name", "version", "protocolVersion", "capabilities")
     ]
@@ -235,7 +238,7 @@ def test_inspect_json_has_what_the_server_sent(in_memory: MemoryCommand) -> None
 def test_inspect_asks_a_server_that_declares_nothing_for_everything(
     answers: dict[str, Any], printed: str, asked: str | None, in_memory: MemoryCommand
 ) -> None:
-    in_memory.server = ScriptedServer({}, answers)
+    in_memory.server = AnsweringServer({}, answers)
     head = "played 1, speaking revision 2025-06-18\n  capabilities: none\n"
     asked_line = (
         f"mcp-trio: the server did not declare {asked}, and was asked for them all the same\n"
@@ -244,7 +247,7 @@ def test_inspect_asks_a_server_that_declares_nothing_for_everything(
 
 
 def test_inspect_list_that_is_not_answered_in_time_is_an_error(in_memory: MemoryCommand) -> None:
-    in_memory.server = ScriptedServer({"tools": {}}, {"tools/list": "silent"})
+    in_memory.server = AnsweringServer({"tools": {}}, {"tools/list": "silent"})
     assert in_memory("inspect", "--timeout", "7") == (
         3,
         "",
@@ -259,9 +262,9 @@ def test_inspect_templates_that_a_server_does_not_know_are_none(in_memory: Memor
     """Any other error about templates is shown, and doesn't hide the resources."""
     resources: dict[str, Any] = {"resources/list": {"resources": []}}
     head = "played 1, speaking revision 2025-06-18\n  capabilities: resources\n"
-    in_memory.server = ScriptedServer({"resources": {}}, resources)
+    in_memory.server = AnsweringServer({"resources": {}}, resources)
     assert in_memory("inspect") == (0, head, "")
-    in_memory.server = ScriptedServer(
+    in_memory.server = AnsweringServer(
         {"resources": {}}, {**resources, "resources/templates/list": REFUSED}
     )
     error = "the server answered with an error: a (-32000)"
@@ -274,7 +277,8 @@ def test_inspect_templates_that_a_server_does_not_know_are_none(in_memory: Memor
 def test_inspect_entry_that_cannot_be_read_is_a_problem_of_its_list(
     in_memory: MemoryCommand,
 ) -> None:
-    in_memory.server = ScriptedServer(
+    """The other entries are shown."""
+    in_memory.server = AnsweringServer(
         {"resources": {}, "tools": {}},
         {
             "tools/list": {"tools": [{"name": 5}, TOOLS[1]]},
