@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from mcp_core import Connection, Role
-from mcp_core.http import HttpClient, HttpClientOptions, Url, WebSocketUpgrade, find_cleartext_error
+from mcp_core.http import (
+    HttpCall,
+    HttpClient,
+    HttpClientOptions,
+    RequestHead,
+    Url,
+    WebSocketUpgrade,
+    find_cleartext_error,
+)
 from tests.harness.jsonrpc import D, client_config
 
 TOKEN = {"Authorization": "Bearer secret"}
@@ -40,6 +48,20 @@ DENIED = [
     ("http://notlocalhost/mcp", TOKEN, "Authorization"),
     ("http://[::ffff:10.0.0.1]/mcp", TOKEN, "Authorization"),
 ]
+
+
+def test_client_options_have_defaults() -> None:
+    options = HttpClientOptions()
+    assert (options.headers, options.authorizer, options.allow_cleartext) == ({}, None, False)
+    assert (options.reconnect_attempts, options.max_reconnect_delay) == (5, 30)
+    assert (options.entropy, options.on_message) == (None, None)
+
+
+def test_http_call_has_defaults() -> None:
+    """They decide whether a driver sends a call again, and where it waits."""
+    call = HttpCall(1, RequestHead(b"POST", b"/", []))
+    assert (call.body, call.idempotent, call.long_lived, call.brief) == (b"", True, False, False)
+    assert (call.attempt, call.redirected) == (None, ())
 
 
 def http_client(url: str, headers: dict[str, str], *, allow_cleartext: bool = False) -> HttpClient:

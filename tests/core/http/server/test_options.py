@@ -30,6 +30,22 @@ def test_options_have_defaults() -> None:
     )
     assert (limits.events, limits.event_age, limits.session_bytes) == (256, 300, 4 << 20)
     assert (limits.all_bytes, limits.queued, limits.streams) == (256 << 20, 1 << 20, 256)
+    assert (limits.client_share, limits.bodies, limits.body_time, limits.unread) == (
+        0.25,
+        64 << 20,
+        300,
+        16 << 20,
+    )
+    assert (options.trusted_proxies, options.sse_path, options.subprotocols) == (
+        None,
+        None,
+        ("mcp",),
+    )
+    assert (options.listen, options.get_stream) == (True, True)
+    assert HttpOptions.of().listen
+    assert HttpOptions.of().get_stream
+    assert not HttpOptions.of(listen=False).listen
+    assert not HttpOptions.of(get_stream=False).get_stream
 
 
 def test_options_of_a_server_are_taken_over() -> None:

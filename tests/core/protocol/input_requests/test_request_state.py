@@ -210,6 +210,12 @@ def test_seal_over_maximum_length_raises(difference: int) -> None:
         assert tight.open(tight.seal(CONTENT, MINE, NOW), MINE, NOW) == CONTENT
 
 
+def test_state_has_a_mebibyte_at_most_by_default() -> None:
+    too_long = "x" * 2**20
+    assert "not issued by this server" in refusal(RING, too_long)
+    assert "1048577 characters, more than 1048576" in refusal(RING, f"{too_long}x")
+
+
 @pytest.mark.requirement("MRTR-13")
 def test_invalid_state_public_message_hides_reason() -> None:
     bad = InvalidRequestState("a reason")
