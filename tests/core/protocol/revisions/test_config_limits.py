@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from mcp_core import ALL, CLIENT_LIMITS, DIALECTS, Config, Limits, Method, Role
+from mcp_core import ALL, CLIENT_LIMITS, DIALECTS, Config, Limits, Method, Rate, Role
 from mcp_core import types as t
 from tests.harness.jsonrpc import (
     CLIENT_CAPABILITIES,
@@ -211,6 +211,36 @@ def test_config_declares_own_capabilities(path: tuple[str, ...], declared: bool)
 def test_config_default_timeouts() -> None:
     config = Config(CLIENT_INFO, CLIENT_CAPABILITIES)
     assert (config.probe_timeout, config.initialize_timeout) == (15.0, None)
+    assert (config.keep_alive, config.cache, config.instructions) == (None, None, None)
+
+
+@pytest.mark.parametrize("handshake", [True, False])
+@pytest.mark.parametrize("long_lived", [True, False])
+def test_config_for_http_has_what_a_request_can_keep(handshake: bool, long_lived: bool) -> None:
+    """A request can't be left unread or pinged; without a handshake or a stream more is left out.
+
+    The configuration of which it is a copy stays as it is.
+    """
+    rate = Rate(per_second=1, burst=1)
+    config = server_config(limits=Limits(pause=3, tool_calls=rate), keep_alive=5)
+    found = config.for_http(handshake=handshake, long_lived=long_lived)
+    assert (found.limits.pause, found.keep_alive) == (0, None)
+    assert found.limits.tool_calls == (rate if handshake else None)
+    assert len(found.stateful) == (len(STATEFUL) if handshake else 0)
+    assert found.listens is long_lived
+    assert ("subscriptions/listen" in found.receivable[SERVER]) is long_lived
+    assert found.declares(("tools", "list_changed")) is long_lived
+    assert found.declares(("resources", "subscribe")) is long_lived
+    assert found.declares(("tools",))
+    assert (config.limits.pause, config.keep_alive, config.listens) == (3, 5, True)
+    assert config.declares(("tools", "list_changed"))
+    assert len(config.stateful) == len(STATEFUL)
+
+
+def test_config_for_http_has_handshake_and_stream_by_default() -> None:
+    found = server_config().for_http()
+    assert found.listens
+    assert len(found.stateful) == len(STATEFUL)
 
 
 @pytest.mark.requirement("VER-12")
