@@ -1,0 +1,260 @@
+"""Conversations that tell a rule's conditions apart, beside the three that each row has."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import pytest
+
+from tests.core.trace.judge.conversations import (
+    C,
+    S,
+    Sent,
+    Start,
+    ask,
+    error,
+    judge,
+    notify,
+    raw_client,
+    result,
+)
+from tests.core.trace.judge.rules import errors, headers, lists, rounds, streams, tasks
+from tests.core.trace.judge.rules.features import BY_URL, OUTPUT, TOOL
+from tests.core.trace.judge.rules.http import (
+    CALL,
+    CALL_E,
+    CALLED,
+    CALLED_E,
+    DELETED,
+    GET,
+    IN,
+    MIRRORED,
+    SSE,
+    START,
+    got,
+    sent,
+)
+from tests.core.trace.judge.rules.http import event as streamed
+from tests.core.trace.judge.rules.messages import META_E, SAMPLE, TEXT
+from tests.core.trace.judge.rules.utilities import AS_TASK_D, TASK_D, TASK_ID, call, cancel
+
+Verdict = Literal["fails", "perhaps", "passes", "not judged"]
+
+D, E = "2025-11-25", "2026-07-28"
+BEGIN: Final = Start(D).messages()
+UNUSABLE: Final = {"type": "object", "$ref": "https://a.example/schema"}
+
+
+def task_request(method: str, name: str | None) -> list[Sent]:
+    request = ask(1, method, taskId="t", _meta=META_E)
+    return [sent(1, request, {**MIRRORED, "mcp-method": method, "mcp-name": name})]
+
+
+def argument(
+    schema: dict[str, Any], value: Any, header: str | None, *, name: str = "Region"
+) -> list[Sent]:
+    """Return a call with one argument, and the header that repeats it."""
+    tool = headers.tool({"region": {**schema, "x-mcp-header": name}})
+    found = {} if header is None else {f"mcp-param-{name.lower()}": header}
+    return [*headers.listed(tool), headers.called(headers={**found}, region=value)]
+
+
+INTEGER: Final = {"type": "integer"}
+OTHER_VERSION: Final = sent(1, CALL_E, {**MIRRORED, "mcp-protocol-version": D})
+BOOLEAN: Final = {"type": "boolean"}
+STRING: Final = {"type": "string"}
+
+# -- Headers ---------------------------------------------------------------------------------------
+
+HEADERS: Final[list[tuple[str, str, list[Sent], Verdict]]] = [
+    ("TX-21", E, task_request("tasks/get", None), "fails"),
+    ("TX-21", E, task_request("tasks/update", None), "fails"),
+    ("TX-21", E, task_request("tasks/cancel", None), "fails"),
+    ("TX-21", E, task_request("tasks/cancel", "t"), "passes"),
+    ("HDR-8", E, argument(BOOLEAN, True, "true"), "passes"),
+    ("HDR-8", E, argument(BOOLEAN, False, "false"), "passes"),
+    ("HDR-8", E, argument(BOOLEAN, True, "True"), "fails"),
+    ("HDR-8", E, argument(BOOLEAN, True, "1"), "fails"),
+    ("HDR-8", E, argument(BOOLEAN, False, "true"), "fails"),
+    ("HDR-8", E, argument(INTEGER, 5, "5"), "passes"),
+    ("HDR-8", E, argument(INTEGER, 5, "5.0"), "passes"),
+    ("HDR-8", E, argument(INTEGER, 5, "6"), "fails"),
+    ("HDR-8", E, argument(INTEGER, 5, "five"), "fails"),
+    ("HDR-8", E, argument(INTEGER, 5, "=?base64?*?="), "fails"),
+    ("HDR-8", E, argument(STRING, "5", "5.0"), "fails"),
+    ("HDR-7", E, argument(INTEGER, 5, None), "fails"),
+    ("HDR-7", E, argument(BOOLEAN, False, None), "fails"),
+    ("HDR-7", E, argument(STRING, 1.5, None), "not judged"),
+    ("HDR-7", E, argument(STRING, [], None), "not judged"),
+    ("HDR-7", E, argument(STRING, "x", None, name="a b"), "not judged"),
+    (
+        "HDR-10",
+        E,
+        [*headers.TOOLS, headers.called(region="west"), got(2, 307, headers={"location": "/x"})],
+        "not judged",
+    ),
+    (
+        "HDR-10",
+        E,
+        [*headers.TOOLS, headers.called(region="west"), got(2, 400, error(2, -32602))],
+        "not judged",
+    ),
+    ("SHL-29", D, [*START, sent(3, CALL, {**IN, "mcp-protocol-version": "1999-01-01"}),
+                   got(3, 307, headers={"location": "/x"})], "not judged"),
+    ("SHM-4", E, [headers.BAD_E, got(1, 400, error(1, -32020))], "perhaps"),
+    ("SHM-4", E, [headers.BAD_E, got(1, 400)], "not judged"),
+    ("SHM-4", E, [headers.BAD_E, got(1, 404, error(1, -32022, data=headers.VERSIONS))],
+     "not judged"),
+    ("SHM-3", E, [OTHER_VERSION, got(1, 307, headers={"location": "/x"})], "not judged"),
+    ("SHM-3", E, [OTHER_VERSION, got(1, 400, error(1, -32020))], "passes"),
+    ("SHM-3", E, [OTHER_VERSION, got(1, 200, CALLED_E)], "fails"),
+    ("SHL-11", D, [*GET, got(4, 405)], "passes"),
+    ("SHL-11", D, [*GET, got(4, 404)], "not judged"),
+    ("SHL-11", D, [*GET, got(4, 300)], "not judged"),
+    ("SHL-11", D, [*GET, got(4, 200, kind=SSE)], "passes"),
+    ("SHL-11", D, [*GET, got(4, 200, kind="text/html")], "fails"),
+    ("SHL-24", D, [*DELETED, got(5, 404)], "passes"),
+    ("SHL-24", D, [*DELETED, got(5, 400)], "not judged"),
+    ("SHL-24", D, [*DELETED, got(5, 300)], "not judged"),
+    ("SHL-24", D, [*DELETED, got(5, 200, CALLED)], "fails"),
+]  # fmt: skip
+
+# -- Streams ---------------------------------------------------------------------------------------
+
+TWO_CALLS: Final = [CALL, ask(3, "tools/call", name="t")]
+DENIED_WITH: Final = [*streams.SERVED_BEFORE, *streams.DENIED]
+QUERY: Final = {**MIRRORED, "authorization": "Bearer x"}
+
+
+def endpoint(url: str, path: str) -> list[Sent]:
+    """Return the stream of HTTP+SSE with an endpoint, and a message to a path."""
+    head = sent(2, streams.OLD_INITIALIZE, {})
+    line = head.message
+    return [
+        *streams.STREAM,
+        streamed(1, url, kind="endpoint"),
+        Sent("client", streams.replace(line, http=streams.replace(line.http, target=path))),
+    ]
+
+
+STREAMS: Final[list[tuple[str, str, list[Sent], Verdict]]] = [
+    ("SSE-3", "2024-11-05", endpoint("http://a.test/messages?s=1", "/messages?s=1"), "passes"),
+    ("SSE-3", "2024-11-05", endpoint("http://a.test/messages", "/other"), "fails"),
+    ("SSE-3", "2024-11-05", endpoint("./messages", "/messages"), "passes"),
+    ("SSE-3", "2024-11-05", endpoint("/messages", "/behind/messages"), "passes"),
+    ("SSE-4", "2024-11-05", [*endpoint("/m", "/m"), got(2, 400, error(1))], "not judged"),
+    ("SSE-4", "2024-11-05", [*endpoint("/m", "/m"), got(2, 199, error(1))], "not judged"),
+    ("SSE-4", "2024-11-05", [*endpoint("/m", "/m"), got(2, 299)], "passes"),
+    ("SSE-4", "2024-11-05", [*endpoint("/m", "/m"), got(2, 300, error(1))], "not judged"),
+    (
+        "AR-13",
+        E,
+        [*DENIED_WITH, sent(2, streams.CALL_2, QUERY), got(2, 200, {**CALLED_E, "id": 2})],
+        "not judged",
+    ),
+    (
+        "AR-13",
+        E,
+        [*streams.DENIED, sent(2, streams.CALL_2, MIRRORED),
+         got(2, 307, headers={"location": "/x"})],
+        "not judged",
+    ),
+]  # fmt: skip
+
+# -- Messages --------------------------------------------------------------------------------------
+
+TWO_TOOLS: Final = lists.tools(1, "a", "b")
+CHANGED: Final = S(notify("notifications/tools/list_changed"))
+
+
+def listed_call(schema: dict[str, Any], **members: Any) -> list[Sent]:
+    tool = {**TOOL, "outputSchema": schema}
+    return [
+        *BEGIN,
+        C(ask(1, "tools/list")),
+        S(result(1, tools=[tool])),
+        C(call(2)),
+        S(result(2, content=TEXT, **members)),
+    ]
+
+
+def elicited(*entries: Any) -> list[Sent]:
+    data = {"elicitations": list(entries)}
+    return [*BEGIN, C(call(1)), S(error(1, -32042, data=data))]
+
+
+MESSAGES: Final[list[tuple[str, str, list[Sent], Verdict]]] = [
+    # An error of another kind says nothing about batches.
+    ("RPC-20", "2025-03-26", [*Start("2025-03-26").messages(), C([ask(1, "ping")]),
+                              S(error(None, -32603))], "not judged"),
+    ("COMP-4", D, [*BEGIN, *errors.PROMPTS, errors.complete(1, "q"), errors.code(-32601)],
+     "not judged"),
+    ("TOOL-3", E, [*errors.discovered(tools={}), C(ask(1, "tools/list")), S(error(1, -32603))],
+     "not judged"),
+    ("TOOL-3", E, [*errors.discovered(tools={}), C(ask(1, "tools/list")), S(error(1, -32601))],
+     "fails"),
+    # Without a handshake the capabilities aren't known.
+    ("TOOL-26", D, [C(call(1)), errors.EMBEDDED], "not judged"),
+    ("SAMP-6", D, [S(ask(1, "sampling/createMessage", **SAMPLE["params"],
+                         includeContext="allServers"))], "not judged"),
+    ("TSK-2", D, [rounds.SAMPLE_TASK], "not judged"),
+    ("TSK-3", D, [C(rounds.AS_TASK)], "not judged"),
+    ("CXL-4", D, [C(cancel(1))], "not judged"),
+    # A schema that can't be used
+    ("TOOL-10", D, listed_call(UNUSABLE, structuredContent={}), "not judged"),
+    ("TOOL-10", D, listed_call(OUTPUT, structuredContent={"a": 1}), "passes"),
+    ("TOOL-10", D, listed_call(OUTPUT, structuredContent={}), "fails"),
+    ("TOOL-10", D, listed_call(OUTPUT), "fails"),
+    ("TOOL-10", D, listed_call(OUTPUT, isError=True), "not judged"),
+    ("TOOL-5", E, [*TWO_TOOLS, CHANGED, *lists.tools(2, "b", "a")], "not judged"),
+    ("TOOL-5", E, [*TWO_TOOLS, *lists.tools(2, "b", "a")], "fails"),
+    ("TOOL-5", E, [*TWO_TOOLS, *lists.tools(2, "a", "b")], "passes"),
+    ("ELIC-16", D, elicited(BY_URL["params"]), "passes"),
+    ("ELIC-16", D, elicited(BY_URL["params"], {"mode": "form", "elicitationId": "e"}), "fails"),
+    ("ELIC-16", D, elicited({"mode": "url", "elicitationId": 1}), "fails"),
+    ("ELIC-16", D, elicited(1), "fails"),
+    ("TSK-21", D, [*BEGIN, *AS_TASK_D, C(ask(3, "tasks/cancel", taskId=TASK_ID)), S(error(3))],
+     "not judged"),
+    ("PROG-4", D, [*BEGIN, C(call(1, 5)), S(notify("notifications/progress", progressToken=5,
+                                                  progress=2)),
+                   S(notify("notifications/progress", progressToken=5, progress=True))],
+     "not judged"),
+    ("PROG-4", D, [*BEGIN, C(call(1, 5)), S(notify("notifications/progress", progressToken=5,
+                                                  progress=2)),
+                   S(notify("notifications/progress", progressToken=5, progress=2))], "fails"),
+    ("PING-5", E, [raw_client(ask(1, "ping")), S(result(1))], "not judged"),
+    # Rounds and subscriptions
+    ("MRTR-5", E, rounds.asked_once({"method": "elicitation/create",
+                                     "params": {"mode": "url", "url": "https://x"}},
+                                    {"elicitation": {"form": {}}}), "fails"),
+    ("MRTR-5", E, rounds.asked_once({"method": "elicitation/create",
+                                     "params": {"mode": "url", "url": "https://x"}},
+                                    {"elicitation": {"url": {}}}), "passes"),
+    ("MRTR-7", E, [*rounds.ROUND, C(ask(2, "prompts/get", name="t", requestState="s",
+                                        **rounds.GIVEN))], "fails"),
+    ("MRTR-7", E, [*rounds.ROUND, rounds.retry(2, **rounds.GIVEN)], "passes"),
+    ("MRTR-7", E, [*rounds.ROUND, rounds.retry(2, name="u", **rounds.GIVEN)], "fails"),
+    ("SUB-2", E, [rounds.listen(resourceSubscriptions=["a:b"]),
+                  S(notify("notifications/resources/updated", uri="a:b/c",
+                           _meta=rounds.SUBSCRIPTION))], "passes"),
+    ("SUB-2", E, [rounds.listen(resourceSubscriptions=[]),
+                  S(notify("notifications/resources/updated", uri="a:b",
+                           _meta=rounds.SUBSCRIPTION))], "fails"),
+    ("SUB-2", E, [rounds.listen(toolsListChanged=True),
+                  S(notify("notifications/prompts/list_changed", _meta=rounds.SUBSCRIPTION))],
+     "fails"),
+    ("TSK-15", D, [*BEGIN, *AS_TASK_D, tasks.FETCH, C(ask(2, "tasks/get", taskId=TASK_ID)),
+                   tasks.FETCHED[1], S(result(2, **TASK_D))], "not judged"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("row", "revision", "said", "verdict"), [*HEADERS, *STREAMS, *MESSAGES])
+def test_rule_judges_by_its_conditions(
+    row: str, revision: str, said: list[Sent], verdict: Verdict
+) -> None:
+    found, judged = judge(None, said, revision)
+    mine = [each for each in found if each.row == row]
+    if mine:
+        assert verdict == ("fails" if any(each.is_certain for each in mine) else "perhaps"), mine
+    else:
+        assert verdict == ("passes" if judged.opportunities[row] else "not judged")
