@@ -19,6 +19,8 @@ from mcp_core.trace import (
     SseFields,
     TraceLine,
     TruncatedMessage,
+    WebSocketClose,
+    _redaction,
     encode_line,
     read_line,
 )
@@ -656,3 +658,76 @@ def test_header_that_repeats_the_message_stays_as_the_message_has_it(name: str) 
     uri = "https://example.com/9f8e7d6c5b4a39281706?id=123"
     assert Redactor(KEY).redact_header(name, uri) == uri
     assert Redactor(KEY).redact_header("x-other", uri) != uri
+
+
+def test_known_secret_is_hidden_in_the_short_texts_of_a_line() -> None:
+    """An event's id and type, and the reason of a close frame, may repeat what a peer was sent."""
+    redactor = Redactor(KEY, secrets=["rhubarb"])
+    event = TraceLine(t=0, raw="{}", sse=SseFields(id="rhubarb-1", event="of rhubarb", retry=5))
+    fields = SseFields(id="‹redacted 7›-1", event="of ‹redacted 7›", retry=5)
+    assert redactor.redact_line(event).sse == fields
+    unnamed = TraceLine(t=0, raw="{}", sse=SseFields(event="of rhubarb"))
+    assert redactor.redact_line(unnamed).sse == SseFields(event="of ‹redacted 7›")
+    close = TraceLine(t=0, websocket=WebSocketClose(code=1008, reason="no rhubarb"))
+    assert redactor.redact_line(close).websocket == WebSocketClose(
+        code=1008, reason="no ‹redacted 7›"
+    )
+    silent = TraceLine(t=0, websocket=WebSocketClose(code=1000))
+    assert redactor.redact_line(silent).websocket == WebSocketClose(code=1000)
+
+
+def test_name_of_a_task_that_is_broken_base64_has_a_pseudonym() -> None:
+    redactor = Redactor(KEY)
+    broken = f"=?base64?{ID}*?="
+    headers = (("mcp-method", "tasks/get"), ("mcp-name", broken))
+    head = HttpHead(method="POST", target="/", headers=headers)
+    found = redactor.redact_line(TraceLine(t=0, sender="client", http=head)).http
+    assert found is not None
+    assert dict(found.headers)["mcp-name"] == redactor.pseudonym_of_id(broken) != broken
+
+
+def test_url_in_the_header_that_has_one_loses_its_query() -> None:
+    redactor = Redactor(KEY)
+    for name in ("location", "content-location", "referer"):
+        assert "abc" not in redactor.redact_header(name, "/login?code=abc")
+        assert redactor.redact_header(name, "/login") == "/login"
+
+
+def test_memory_of_a_redactor_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A peer chooses heads, ids and logins, so all that is remembered of them has a limit.
+
+    What was forgotten is redacted as before.
+    """
+    monkeypatch.setattr(_redaction, "_MAX_HEADERS", 3)
+    monkeypatch.setattr(_redaction, "_MAX_LOGINS", 3)
+    monkeypatch.setattr(_redaction, "_MAX_PSEUDONYMS", 3)
+    monkeypatch.setattr(_redaction, "_MAX_ELICITATIONS", 3)
+    redactor = Redactor(KEY)
+
+    def lines(number: int) -> list[TraceLine]:
+        form = ("content-type", "application/x-www-form-urlencoded")
+        head = HttpHead(
+            method="POST",
+            target=f"/{number}?code=abc",
+            headers=((f"x-{number}", f"{number}"), ("authorization", f"Bearer a{number}"), form),
+        )
+        of_task = {"params": {"taskId": f"{ID}{number}"}}
+        ask = {"id": number, "method": "elicitation/create", "params": {}}
+        return [
+            TraceLine(t=0, sender="client", exchange=number, http=head, raw="password=x"),
+            TraceLine(t=0, sender="client", raw=json.dumps(of_task)),
+            TraceLine(t=0, sender="server", raw=json.dumps(ask)),
+        ]
+
+    first = [redactor.redact_line(each) for each in lines(0)]
+    sizes = []
+    for number in range(10):
+        again = [redactor.redact_line(each) for each in lines(number)]
+        assert (again == first) is (number == 0)
+        kept = (redactor._heads, redactor._targets, redactor._headers, redactor._id_tokens)
+        sizes += [len(each) for each in (*kept, redactor._logins, redactor._elicitations)]
+    assert max(sizes) == 3
+    assert [redactor.redact_line(each) for each in lines(0)] == first
+    # The newest logins and elicitations are those that are remembered.
+    assert list(redactor._logins) == [8, 9, 0]
+    assert [id for _, id in redactor._elicitations] == ["8", "9", "0"]

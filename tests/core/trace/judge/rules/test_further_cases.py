@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, Literal
 
 import pytest
+from msgspec.structs import replace
 
 from tests.core.trace.judge.conversations import (
     C,
@@ -19,7 +20,7 @@ from tests.core.trace.judge.conversations import (
     result,
 )
 from tests.core.trace.judge.rules import errors, headers, lists, rounds, streams, tasks
-from tests.core.trace.judge.rules.features import BY_URL, OUTPUT, TOOL
+from tests.core.trace.judge.rules.features import BY_URL, OUTPUT
 from tests.core.trace.judge.rules.http import (
     CALL,
     CALL_E,
@@ -29,14 +30,15 @@ from tests.core.trace.judge.rules.http import (
     GET,
     IN,
     MIRRORED,
+    SERVED_BEFORE,
     SSE,
     START,
     got,
     sent,
 )
 from tests.core.trace.judge.rules.http import event as streamed
-from tests.core.trace.judge.rules.messages import META_E, SAMPLE, TEXT
-from tests.core.trace.judge.rules.utilities import AS_TASK_D, TASK_D, TASK_ID, call, cancel
+from tests.core.trace.judge.rules.messages import META_E, SAMPLE, TEXT, discovered
+from tests.core.trace.judge.rules.utilities import AS_TASK_D, TASK_D, TASK_ID, TOOL, call, cancel
 
 Verdict = Literal["fails", "perhaps", "passes", "not judged"]
 
@@ -122,7 +124,7 @@ HEADERS: Final[list[tuple[str, str, list[Sent], Verdict]]] = [
 # -- Streams ---------------------------------------------------------------------------------------
 
 TWO_CALLS: Final = [CALL, ask(3, "tools/call", name="t")]
-DENIED_WITH: Final = [*streams.SERVED_BEFORE, *streams.DENIED]
+DENIED_WITH: Final = [*SERVED_BEFORE, *streams.DENIED]
 QUERY: Final = {**MIRRORED, "authorization": "Bearer x"}
 
 
@@ -133,7 +135,7 @@ def endpoint(url: str, path: str) -> list[Sent]:
     return [
         *streams.STREAM,
         streamed(1, url, kind="endpoint"),
-        Sent("client", streams.replace(line, http=streams.replace(line.http, target=path))),
+        Sent("client", replace(line, http=replace(line.http, target=path))),
     ]
 
 
@@ -189,9 +191,9 @@ MESSAGES: Final[list[tuple[str, str, list[Sent], Verdict]]] = [
                               S(error(None, -32603))], "not judged"),
     ("COMP-4", D, [*BEGIN, *errors.PROMPTS, errors.complete(1, "q"), errors.code(-32601)],
      "not judged"),
-    ("TOOL-3", E, [*errors.discovered(tools={}), C(ask(1, "tools/list")), S(error(1, -32603))],
+    ("TOOL-3", E, [*discovered(tools={}), C(ask(1, "tools/list")), S(error(1, -32603))],
      "not judged"),
-    ("TOOL-3", E, [*errors.discovered(tools={}), C(ask(1, "tools/list")), S(error(1, -32601))],
+    ("TOOL-3", E, [*discovered(tools={}), C(ask(1, "tools/list")), S(error(1, -32601))],
      "fails"),
     # Without a handshake the capabilities aren't known.
     ("TOOL-26", D, [C(call(1)), errors.EMBEDDED], "not judged"),
