@@ -14,10 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import memory_stream_pair
 
+from mcp_core import ConnectFailed
 from mcp_core.adapters import Recording
 from mcp_core.http import HostOriginPolicy, ProxyPolicy, Url
 from mcp_core.trace import DamagedLine, TraceLine, read_trace
 from mcp_trio.http_client._connector import Connector
+from mcp_trio.http_server._connection import (
+    HEAD_SECONDS,
+    IDLE_SECONDS,
+    LINGER_SECONDS,
+    MAX_UNWANTED,
+    AccessLogEntry,
+)
 from mcp_trio.oracle.proxy import _http_connection
 from mcp_trio.oracle.proxy._http_connection import ProxyConnection, Upstream
 from mcp_trio.recording._open import open_recorder
@@ -26,8 +34,6 @@ from tests.levels import fewer_examples
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
-
-    from mcp_trio.http_server._connection import AccessLogEntry
 
 URL = Url.parse("http://server.test:8000/mcp")
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
@@ -41,11 +47,13 @@ class PlayedUpstream(Upstream):
     def __init__(self) -> None:
         super().__init__(URL, Connector(*URL.origin, proxy=None))
         self.connections = 0
+        self.proxy_ends: list[trio.abc.Stream] = []
         self._send, self._receive = trio.open_memory_channel[Any](100)
 
     async def connect(self) -> trio.abc.Stream:
         ours, theirs = memory_stream_pair()
         self.connections += 1
+        self.proxy_ends.append(ours)
         self._send.send_nowait(theirs)
         return ours
 
@@ -60,6 +68,7 @@ class ProxiedClient:
         self.client = client
         self.upstream = upstream
         self.log: list[AccessLogEntry] = []
+        self.ended = trio.Event()
 
 
 @asynccontextmanager
@@ -69,8 +78,13 @@ async def proxied(recorder: Any = None, host: str = "127.0.0.1") -> AsyncIterato
     wire = ProxiedClient(client, upstream)
     policy = ProxyPolicy(HostOriginPolicy(host, scheme="http"), URL, adds_headers=False)
     connection = ProxyConnection(theirs, upstream, policy, recorder, wire.log.append)
+
+    async def run() -> None:
+        await connection.run()
+        wire.ended.set()
+
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(connection.run)
+        nursery.start_soon(run)
         yield wire
         await client.aclose()
 
@@ -552,9 +566,15 @@ async def test_foreign_host_is_refused_before_the_server(host: bytes, tmp_path: 
     async with open_recorder(path, "between", "http") as recorder, proxied(recorder) as wire:
         await wire.client.send_all(POST.replace(b"localhost:9", host))
         response = await read_rest(wire.client)
-    assert re.match(rb"HTTP/1.1 4(21|00) ", response)
+    found = re.match(rb"HTTP/1.1 4(21|00) ", response)
+    assert found
     assert wire.upstream.connections == 0
-    assert [line for line in lines_of(path) if line.http is not None] == []
+    lines = lines_of(path)
+    assert [line for line in lines if line.http is not None] == []
+    # A head without a host is invalid, so no policy was asked.
+    notes = [line.text or "" for line in lines if line.kind == "note"]
+    assert len(notes) == (found[1] == b"21")
+    assert all("foreign Host" in note and host.decode() in note for note in notes)
 
 
 @pytest.mark.parametrize(
@@ -583,14 +603,123 @@ async def test_request_that_cannot_be_passed_on_is_rejected(
 
 async def test_head_that_takes_too_long_is_rejected(autojump_clock: Any) -> None:
     async with proxied() as wire:
+        began = trio.current_time()
         await wire.client.send_all(GET[:10])
         assert (await read_rest(wire.client)).startswith(b"HTTP/1.1 408 ")
-        assert trio.current_time() < 20
+        assert trio.current_time() - began == pytest.approx(HEAD_SECONDS)
+
+
+async def test_head_has_no_more_time_if_it_comes_byte_by_byte(autojump_clock: Any) -> None:
+    """Its time begins with its first byte, and a client that was idle for long has less."""
+    for idle, seconds in ((3.0, HEAD_SECONDS), (IDLE_SECONDS - 4.0, 4.0)):
+        async with proxied() as wire:
+            await trio.sleep(idle)
+            began = trio.current_time()
+            with trio.move_on_after(seconds - 0.5):
+                for byte in GET[:99]:
+                    await wire.client.send_all(bytes([byte]))
+                    await trio.sleep(1.0)
+            assert (await read_rest(wire.client)).startswith(b"HTTP/1.1 408 ")
+            assert trio.current_time() - began == pytest.approx(seconds)
 
 
 async def test_idle_client_is_disconnected(autojump_clock: Any) -> None:
     async with proxied() as wire:
+        began = trio.current_time()
         assert await read_rest(wire.client) == b""
+        assert trio.current_time() - began == pytest.approx(IDLE_SECONDS)
+
+
+@pytest.mark.parametrize(("is_closed", "seconds"), [(True, 0.0), (False, LINGER_SECONDS)])
+async def test_client_that_is_refused_has_a_second_to_close(
+    is_closed: bool, seconds: float, autojump_clock: Any
+) -> None:
+    async with proxied() as wire:
+        await wire.client.send_all(b"junk\r\n\r\n")
+        await trio.testing.wait_all_tasks_blocked()
+        began = trio.current_time()
+        if is_closed:
+            await wire.client.send_eof()
+        await wire.ended.wait()
+        assert trio.current_time() - began == pytest.approx(seconds)
+
+
+async def test_client_that_is_refused_may_send_little_more(autojump_clock: Any) -> None:
+    """It would be read for as long as it sends, otherwise."""
+    async with proxied() as wire:
+        await wire.client.send_all(b"junk\r\n\r\n")
+        began = trio.current_time()
+        sent = 0
+        await trio.testing.wait_all_tasks_blocked()
+        while not wire.ended.is_set():
+            await wire.client.send_all(b"x" * 1024)
+            sent += 1024
+            await trio.testing.wait_all_tasks_blocked()
+        assert (sent, trio.current_time()) == (MAX_UNWANTED, began)
+
+
+async def test_client_that_is_gone_when_it_is_refused_is_no_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with proxied() as wire:
+        await wire.client.send_all(b"junk\r\n\r\n")
+        await wire.client.aclose()
+    assert caplog.records == []
+
+
+async def test_access_log_has_the_time_and_the_size_of_an_exchange(autojump_clock: Any) -> None:
+    async with proxied() as wire:
+        await wire.client.send_all(GET.replace(b"/mcp", b"/a?b=%ff"))
+        server = await wire.upstream.next_server()
+        await trio.sleep(1.5)
+        await server.send_all(OK)
+        await read_until(wire.client, b"ok")
+        await trio.testing.wait_all_tasks_blocked()
+        [found] = wire.log
+    assert found == AccessLogEntry("GET", "/a?b=%ff", 200, 1.5, 2)
+
+
+async def test_server_that_is_not_there_gives_502_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither a recorder nor a log of the exchanges is needed."""
+
+    async def refuse(self: Any) -> Any:
+        await trio.lowlevel.checkpoint()
+        raise ConnectFailed("no one listens at server.test")
+
+    monkeypatch.setattr(Connector, "connect_stream", refuse)
+    client, theirs = memory_stream_pair()
+    upstream = Upstream(URL, Connector(*URL.origin, proxy=None))
+    policy = ProxyPolicy(HostOriginPolicy("127.0.0.1"), URL, adds_headers=False)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ProxyConnection(theirs, upstream, policy).run)
+        await client.send_all(GET)
+        response = await read_rest(client)
+        await client.aclose()
+    assert response.startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
+    assert b"no one listens at server.test" in response
+
+
+async def test_idle_server_that_has_ended_is_closed_and_connected_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All that an idle server sends is its end, or what belongs to no request."""
+    async with proxied() as wire:
+        assert (await exchange(wire, GET))[1] == OK
+        monkeypatch.setattr(_http_connection, "has_input", lambda stream: True)
+        assert (await exchange(wire, GET))[1] == OK
+        first, second = wire.upstream.proxy_ends
+        with pytest.raises(trio.ClosedResourceError):
+            await first.send_all(b"x")
+        await second.send_all(b"x")
+
+
+@pytest.mark.parametrize(("headers", "adds"), [(None, False), ({}, False), ({"A": "b"}, True)])
+def test_proxy_adds_headers_if_it_has_some(headers: dict[str, str] | None, adds: bool) -> None:
+    upstream = Upstream(URL, Connector(*URL.origin, proxy=None), headers)
+    assert upstream.adds_headers is adds
+    assert upstream.header_names == ({"a"} if adds else set())
 
 
 async def test_malformed_chunks_end_the_exchange() -> None:
