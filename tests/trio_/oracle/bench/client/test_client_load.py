@@ -5,19 +5,22 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 import trio
 import trio.testing
 
 import mcp_trio
-from mcp_core import ConnectFailed
+from mcp_core import DIALECTS, ConnectFailed, ConnectionLost, PeerError
 from mcp_trio.oracle.bench._process import NoMeter
 from mcp_trio.oracle.bench._requests import Mix, PreparedCall
-from mcp_trio.oracle.bench._turn import Pace
+from mcp_trio.oracle.bench._turn import Pace, TargetGone
 from mcp_trio.oracle.bench.calls._recorded import Recorded
-from mcp_trio.oracle.bench.client._client_load import open_client_at
+from mcp_trio.oracle.bench.client import _client_load
+from mcp_trio.oracle.bench.client._client_load import open_client_at, open_client_of
 from mcp_trio.oracle.bench.client._conversations import CONVERSATIONS, open_conversations
 from mcp_trio.oracle.bench.client._progress import measure_progress
 from tests.core.trace.judge.conversations import C, S, ask, result
@@ -26,6 +29,7 @@ from tests.core.trace.replay.traces import HANDSHAKE, call, recorded, text
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from mcp_core import McpTrioError
     from mcp_trio.oracle.bench._turn import TargetLoad
 
 Clock = trio.testing.MockClock
@@ -397,3 +401,282 @@ async def test_progress_that_does_not_come_is_an_error(
         found = await measure_progress(client, name, arguments, 5, timeout=5.0)
     assert error in found.error
     assert found.to_json()["error"] == found.error
+
+
+# -- A client that does what a test says -----------------------------------------------------------
+
+
+class StubClient:
+    """A client whose methods have the outcomes that a test gives them: values or exceptions.
+
+    Each of `changes` is a subscription: whether it is accepted, how many notifications it has, one
+    each tenth of a second, and the exception that ends it.
+    """
+
+    protocol = "pigeon"
+
+    def __init__(self, **outcomes: Any) -> None:
+        self.outcomes: dict[str, Any] = {"request": {}, "call_tool": Outcome(), **outcomes}
+        self.is_closed = False
+        self.sent: list[Any] = []
+        info = outcomes.get("info", SimpleNamespace(name="stub", version=""))
+        self.peer = SimpleNamespace(dialect=DIALECTS[ERAS[1]], info=info, capabilities={"x": {}})
+
+    async def _outcome(self, name: str, *sent: Any) -> Any:
+        self.sent.append((name, *sent))
+        await trio.lowlevel.checkpoint()
+        found = self.outcomes[name]
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    async def request(self, method: str, params: Any, *, timeout: float | None) -> Any:
+        return await self._outcome("request", method, params, timeout)
+
+    async def call_tool(self, name: str, arguments: Any, **options: Any) -> Any:
+        return await self._outcome("call_tool", name, arguments, options)
+
+    @asynccontextmanager
+    async def listen(self, *, uris: list[str]) -> AsyncIterator[StubChanges]:
+        await trio.lowlevel.checkpoint()
+        self.sent.append(("listen", uris))
+        yield StubChanges(*self.outcomes["changes"].pop(0))
+
+
+class StubChanges:
+    """A subscription of a `StubClient`."""
+
+    def __init__(self, honoured: bool, count: int, failure: McpTrioError | None) -> None:
+        self.honoured = honoured
+        self._count = count
+        self._failure = failure
+
+    async def __aiter__(self) -> AsyncIterator[None]:
+        for _ in range(self._count):
+            await trio.sleep(0.1)
+            yield
+        await trio.sleep(0.1)
+        if self._failure is not None:
+            raise self._failure
+
+
+class Outcome(msgspec.Struct):
+    """A tool's result."""
+
+    is_error: bool = False
+
+
+@asynccontextmanager
+async def stub_load(*clients: StubClient, port: int | None = None) -> AsyncIterator[TargetLoad]:
+    """Yield the load of clients that are connected one after the other, and are then refused."""
+    rest = iter(clients)
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[Any]:
+        await trio.lowlevel.checkpoint()
+        client = next(rest, None)
+        if client is None:
+            raise ConnectFailed("no one listens\nmore")
+        yield client
+
+    async with open_client_at(connect, port=port, timeout=5.0) as load:
+        yield load
+
+
+@pytest.mark.parametrize(
+    ("info", "server"),
+    [
+        (None, ""),
+        (SimpleNamespace(name="a", version=""), "a"),
+        (SimpleNamespace(name="a", version="2"), "a 2"),
+    ],
+)
+async def test_load_has_what_its_client_has_found_out(info: Any, server: str) -> None:
+    async with stub_load(StubClient(info=info)) as load:
+        assert (load.server, load.protocol, load.revision) == (server, "pigeon", ERAS[1])
+        assert load.capabilities == {"x": {}}
+
+
+async def test_request_outside_a_turn_that_fails_has_no_response() -> None:
+    """A fault of the client itself isn't one of the target."""
+    client = StubClient(request=ConnectionLost("reset"))
+    async with stub_load(client) as load:
+        with pytest.raises(ConnectFailed, match="no response to x/y: reset"):
+            await load.ask("x/y", {"a": 1})
+        client.outcomes["request"] = PeerError(-5, "no")
+        assert await load.ask("x/y") == {"error": {"code": -5, "message": "no"}}
+        client.outcomes["request"] = RuntimeError("a fault")
+        with pytest.raises(RuntimeError, match="a fault"):
+            await load.ask("x/y")
+    assert client.sent[0] == ("request", "x/y", {"a": 1}, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("params", "sent"),
+    [
+        ({"name": "a"}, ("call_tool", "a", None)),
+        ({"name": "a", "arguments": {"b": 1}, "_meta": {}}, ("call_tool", "a", {"b": 1})),
+        ({"name": "a", "other": 1}, ("request", "tools/call", {"name": "a", "other": 1}, None)),
+    ],
+)
+async def test_tool_is_called_as_a_user_of_the_client_does(
+    params: dict[str, Any], sent: tuple[Any, ...], autojump_clock: Clock
+) -> None:
+    """A member that `Client.call_tool` can't send needs a plain request.
+
+    The load itself limits the time, and a result isn't checked, which would take time.
+    """
+    client = StubClient()
+    async with stub_load(client) as load:
+        work = Mix([PreparedCall("tools/call", params, "a")])
+        turn = await load.turn(work, Pace(1.0, 1, even=True), 1.0)
+    assert (turn.sent, turn.answered) == (1, 1)
+    options = [{"timeout": None, "check_output": "off"}] if sent[0] == "call_tool" else []
+    assert client.sent == [(*sent, *options)]
+
+
+async def test_tool_that_fails_is_an_error_of_its_call(autojump_clock: Clock) -> None:
+    async with stub_load(StubClient(call_tool=Outcome(is_error=True))) as load:
+        turn = await load.turn(Mix([tool("a")]), Pace(2.0, 1, even=True), 1.0)
+    assert turn.errors == {"isError": 2}
+
+
+@pytest.mark.parametrize(
+    ("changes", "errors", "answered"),
+    [
+        # Not accepted: each call tries again.
+        ([(False, 0, None)] * 4, {"no subscription": 4}, 0),
+        # It ends without a notification, so the next call subscribes again.
+        ([(True, 0, None)] * 2 + [(True, 9, None)], {"subscription ended": 2}, 2),
+        ([(True, 0, ConnectionLost("reset")), (True, 9, None)], {"closed": 1}, 3),
+        ([(True, 1, None), (True, 9, None)], {}, 4),
+    ],
+)
+async def test_call_whose_subscription_ends_fails_and_the_next_one_subscribes_again(
+    changes: list[Any], errors: dict[str, int], answered: int, autojump_clock: Clock
+) -> None:
+    """Its notification can't come any more, so waiting for it would be a timeout."""
+    client = StubClient(changes=list(changes))
+    async with stub_load(client) as load:
+        work = Mix([tool("a")._replace(notified=POT)])
+        turn = await load.turn(work, Pace(4.0, 1, even=True), 1.0)
+    assert (turn.sent, turn.errors, turn.answered, turn.timeouts) == (4, errors, answered, 0)
+    assert client.sent.count(("listen", [POT])) == len(changes)
+
+
+async def test_caller_whose_client_is_closed_connects_again(autojump_clock: Clock) -> None:
+    """If it can't, the target is gone."""
+    first, second = StubClient(), StubClient()
+    async with stub_load(first, second) as load:
+        first.is_closed = True
+        assert await load.ask("x/y") == {"result": {}}
+        assert (len(first.sent), len(second.sent)) == (0, 1)
+        second.is_closed = True
+        with pytest.raises(TargetGone) as info:
+            await load.ask("x/y")
+    assert str(info.value) == "no one listens"
+
+
+@pytest.mark.parametrize("port", [None, 8080])
+async def test_memory_is_that_of_the_processes_behind_the_port(
+    port: int | None, autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server elsewhere has no port on this machine, and so no memory."""
+    ports: list[int] = []
+
+    class PortMeter(NoMeter):
+        def __init__(self, port: int) -> None:
+            ports.append(port)
+
+        def memory(self) -> int | None:
+            return 77
+
+    monkeypatch.setattr(_client_load, "ListenerMeter", PortMeter)
+    async with stub_load(StubClient(), port=port) as load:
+        turn = await load.turn(Mix([tool("a")]), Pace(1.0, 1, even=True), 1.0)
+    assert (turn.memory, ports) == ((None, []) if port is None else (77, [8080]))
+
+
+async def test_sixteen_clients_connect_at_a_time(autojump_clock: Clock) -> None:
+    """One that is refused ends it, and says how many are open; those that wait aren't tried."""
+    busy = 0
+    most = 0
+    tried = 0
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[Any]:
+        nonlocal busy, most, tried
+        busy, tried = busy + 1, tried + 1
+        most = max(most, busy)
+        await trio.sleep(1.0)
+        busy -= 1
+        if tried > 40:
+            raise ConnectFailed("too many\nmore")
+        yield StubClient()
+
+    async with open_client_at(connect, port=None, timeout=5.0) as load:
+        began = trio.current_time()
+        await load.turn(Mix([tool("a")]), Pace(1.0, 18, even=True), 1.0)
+        assert trio.current_time() - began == pytest.approx(2.0)
+        assert most == 16
+        with pytest.raises(ConnectFailed) as info:
+            await load.turn(Mix([tool("a")]), Pace(1.0, 99, even=True), 1.0)
+    assert (str(info.value), tried) == ("too many; 34 of 99 connections are open", 50)
+
+
+class StubProgram:
+    """A program that is started in memory. Its stdout has ended, as if it had failed at once."""
+
+    pid = 1
+    returncode = 7
+
+    def __init__(self, *lines: str) -> None:
+        self._lines = lines
+        self.is_closed = False
+
+    @asynccontextmanager
+    async def spawn(self, on_stderr: Any) -> AsyncIterator[Any]:
+        self.stream, peer = trio.testing.memory_stream_pair()
+        await peer.aclose()
+        for line in self._lines:
+            on_stderr(line)
+        yield self
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+        self.is_closed = True
+
+    def describe_start(self) -> str:
+        return "; it has ended" if self.is_closed else ""
+
+
+async def test_program_that_ends_at_once_is_no_target_and_says_why(autojump_clock: Clock) -> None:
+    """Its exit status and its stderr are known only once it is closed."""
+    program: Any = StubProgram()
+    with pytest.raises(ConnectFailed, match=r"; it has ended$"):
+        async with open_client_of(program, {}, timeout=5.0):
+            pass
+
+
+async def test_program_that_ends_later_is_gone_with_the_end_of_its_stderr(
+    autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All callers share its client, and an error while it runs is one of a call."""
+    client = StubClient(request=ConnectionLost("reset\nmore"))
+
+    @asynccontextmanager
+    async def connect(stream: object) -> AsyncIterator[Any]:
+        await trio.lowlevel.checkpoint()
+        yield client
+
+    monkeypatch.setattr(_client_load, "connect_stream", connect)
+    program: Any = StubProgram(*map(str, range(6)), "\x1b" + "x" * 600)
+    async with open_client_of(program, {}, timeout=5.0) as load:
+        turn = await load.turn(Mix([PreparedCall("x/y", None, "y")]), Pace(2.0, 2, even=True), 1.0)
+        assert turn.errors == {"closed": 2}
+        client.is_closed = True
+        with pytest.raises(TargetGone) as info:
+            await load.turn(Mix([PreparedCall("x/y", None, "y")]), Pace(None, 2), 1.0)
+    found = info.value
+    assert (str(found), found.status) == ("reset", 7)
+    assert found.stderr == ("2", "3", "4", "5", "\\u001b" + "x" * 499)
