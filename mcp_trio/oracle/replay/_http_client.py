@@ -86,7 +86,6 @@ class _HttpPlayer:
             async with open_quiet_nursery() as nursery:
                 nursery.start_soon(self._keep_time)
                 await self._send_all(nursery)
-                nursery.cancel_scope.cancel()
             await self._end_session()
         finally:
             with trio.CancelScope(shield=True):
