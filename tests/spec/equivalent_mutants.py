@@ -752,4 +752,16 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "close = get_close_matches(row.upper(), known, 2) or get_close_matches(row, known, 1)",
         "as above",
     ),
+    Equivalent(
+        "mcp_trio/oracle/bench/engine/_http_load.py::HttpConnection.exchange",
+        "if stream is None:\n    ...",
+        "if True:\n    ...",
+        "`connect` does nothing while there is a connection",
+    ),
+    Equivalent(
+        "mcp_trio/oracle/bench/engine/_http_load.py::HttpConnection.exchange",
+        "return state",
+        "return None",
+        "a response that ends with its connection is followed by no other in any state",
+    ),
 )
