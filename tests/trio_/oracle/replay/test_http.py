@@ -10,7 +10,7 @@ from unittest.mock import MagicMock
 import pytest
 import trio
 
-from mcp_core import ConnectFailed
+from mcp_core import ConnectFailed, ConnectionLost
 from mcp_core.http import Body, End, Head, HostOriginPolicy, Url
 from mcp_core.trace import (
     ReplayClient,
@@ -212,3 +212,125 @@ async def test_session_whose_end_is_not_answered_is_left_after_two_seconds(
     server: Any = Server([])
     await play_over_http(client, url, server, MagicMock(), headers={}, opens_stream=False)
     assert trio.current_time() - ended[0] == pytest.approx(2)
+
+
+# -- Servers that a test plays ---------------------------------------------------------------------
+
+SSE = Head(200, [(b"content-type", b"text/event-stream"), (b"mcp-session-id", b"1")])
+JSON = Head(200, [(b"content-type", b"application/json"), (b"mcp-session-id", b"1")])
+
+
+class PlayedServer:
+    """A server in memory, and its connector. It answers calls by `text`, slowly.
+
+    Each of `streams` is the response to a GET; then there are no more.
+    """
+
+    def __init__(self, *streams: list[Action]) -> None:
+        self.streams = list(streams)
+        self.gets: list[tuple[float, bytes | None]] = []
+        self.connects = 0
+        self.refuses_after = 99
+        self.closed = 0
+        self.deleted = 0
+        self.lost: tuple[str, ...] = ()
+
+    async def connect(self) -> PlayedServer:
+        await trio.lowlevel.checkpoint()
+        if self.connects >= self.refuses_after:
+            raise ConnectFailed("no one listens")
+        self.connects += 1
+        return self
+
+    def absolute_head(self, head: RequestHead) -> RequestHead:
+        return head
+
+    async def run(
+        self, head: RequestHead, body: bytes, receive: Callable[[list[Action]], None]
+    ) -> bool:
+        await trio.sleep(5.0 if b"tools/call" in body else 0.1)
+        if head.method == b"GET":
+            headers = {name.lower(): value for name, value in head.headers}
+            self.gets.append((trio.current_time(), headers.get(b"last-event-id")))
+            receive(self.streams.pop(0) if self.streams else [Head(405, []), End()])
+        elif head.method == b"DELETE":
+            self.deleted += 1
+            receive([Head(200, []), End()])
+        else:
+            self._answer(json.loads(body), receive)
+        return True
+
+    def _answer(self, message: Any, receive: Callable[[list[Action]], None]) -> None:
+        if message.get("method") in self.lost:
+            raise ConnectionLost("the connection was reset")
+        if "id" not in message:
+            receive([Head(202, []), End()])
+            return
+        answer = OPENED if message["method"] == "initialize" else text(message["id"], "A")
+        receive([JSON, Body(json.dumps(answer).encode()), End()])
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+        self.closed += 1
+
+
+async def play_at(
+    server: Any, said: list[Sent], recorder: Any = None, *, opens_stream: bool = False
+) -> ReplayClient:
+    client = ReplayClient(recorded(said, gap=1.0).sessions[0], response_timeout=30.0)
+    url = Url.parse("http://127.0.0.1:1/mcp")
+    await play_over_http(
+        client, url, server, recorder or MagicMock(), headers={}, opens_stream=opens_stream
+    )
+    return client
+
+
+async def test_stream_of_a_session_is_resumed_until_it_is_refused(
+    autojump_clock: MockClock,
+) -> None:
+    """The server says where it goes on, and after which time: one second unless it says so."""
+    first = b"id: 7\ndata:\n\n"
+    second = b"id: 8\nretry: 2500\ndata:\n\n"
+    server = PlayedServer([SSE, Body(first), End()], [SSE, Body(second), End()])
+    client = await play_at(server, [*HANDSHAKE, *CALL * 9], opens_stream=True)
+    times = [time - server.gets[0][0] for time, _ in server.gets]
+    assert times == pytest.approx([0.0, 1.1, 3.7])
+    assert [last for _, last in server.gets] == [None, b"7", b"8"]
+    assert (client.problems, client.unanswered) == ([], 0)
+
+
+async def test_stream_is_not_opened_unless_it_was_recorded(autojump_clock: MockClock) -> None:
+    server = PlayedServer()
+    await play_at(server, [*HANDSHAKE, *CALL * 3])
+    assert server.gets == []
+    assert server.deleted == 1
+
+
+async def test_connections_are_kept_for_the_next_request_and_closed_at_the_end(
+    autojump_clock: MockClock,
+) -> None:
+    server = PlayedServer()
+    await play_at(server, [*HANDSHAKE, *CALL, *CALL])
+    assert (server.connects, server.closed) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("refuses_after", "lost", "reason"),
+    [(1, ("tools/call",), "the connection was reset"), (99, (), None)],
+)
+async def test_request_whose_connection_is_lost_has_failed_with_the_cause(
+    refuses_after: int, lost: tuple[str, ...], reason: str | None, autojump_clock: MockClock
+) -> None:
+    """The next one needs a new connection, which may be refused."""
+    server = PlayedServer()
+    server.refuses_after, server.lost = refuses_after, lost
+    recorder = MagicMock()
+    client = await play_at(server, [*HANDSHAKE, *CALL, C(call(9)), S(text(9, "A"))], recorder)
+    ended = [each.args for each in recorder.begin.return_value.ended.call_args_list]
+    if reason is None:
+        assert (client.problems, ended) == ([], [])
+    else:
+        assert any(reason in each for each in client.problems)
+        assert any("no one listens" in each for each in client.problems)
+        assert set(ended) == {("server", "reset")}
+        assert server.closed == 1
