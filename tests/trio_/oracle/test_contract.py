@@ -1,4 +1,4 @@
-"""What a contract has of a server: which lists are read, how often, and with which errors."""
+"""The contract of a server: which lists are read, how often, and with which errors."""
 
 from __future__ import annotations
 
@@ -159,6 +159,7 @@ async def test_other_error_is_an_error_for_undeclared_lists_too() -> None:
 async def test_lists_are_read_until_they_are_equal_and_three_times_at_most(
     readings: str, found: str | None
 ) -> None:
+    """Each letter is the only tool in a reading, and the rest isn't read."""
     rest = iter(readings)
 
     async def list_tools() -> list[Any]:

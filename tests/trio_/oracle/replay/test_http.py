@@ -220,7 +220,7 @@ SSE = Head(200, [(b"content-type", b"text/event-stream"), (b"mcp-session-id", b"
 JSON = Head(200, [(b"content-type", b"application/json"), (b"mcp-session-id", b"1")])
 
 
-class PlayedServer:
+class SlowCallServer:
     """A server in memory, and its connector. It answers calls by `text`, slowly.
 
     Each of `streams` is the response to a GET; then there are no more.
@@ -235,7 +235,7 @@ class PlayedServer:
         self.deleted = 0
         self.lost: tuple[str, ...] = ()
 
-    async def connect(self) -> PlayedServer:
+    async def connect(self) -> SlowCallServer:
         await trio.lowlevel.checkpoint()
         if self.connects >= self.refuses_after:
             raise ConnectFailed("no one listens")
@@ -291,7 +291,7 @@ async def test_stream_of_a_session_is_resumed_until_it_is_refused(
     """The server says where it goes on, and after which time: one second unless it says so."""
     first = b"id: 7\ndata:\n\n"
     second = b"id: 8\nretry: 2500\ndata:\n\n"
-    server = PlayedServer([SSE, Body(first), End()], [SSE, Body(second), End()])
+    server = SlowCallServer([SSE, Body(first), End()], [SSE, Body(second), End()])
     client = await play_at(server, [*HANDSHAKE, *CALL * 9], opens_stream=True)
     times = [time - server.gets[0][0] for time, _ in server.gets]
     assert times == pytest.approx([0.0, 1.1, 3.7])
@@ -300,7 +300,7 @@ async def test_stream_of_a_session_is_resumed_until_it_is_refused(
 
 
 async def test_stream_is_not_opened_unless_it_was_recorded(autojump_clock: MockClock) -> None:
-    server = PlayedServer()
+    server = SlowCallServer()
     await play_at(server, [*HANDSHAKE, *CALL * 3])
     assert server.gets == []
     assert server.deleted == 1
@@ -309,7 +309,7 @@ async def test_stream_is_not_opened_unless_it_was_recorded(autojump_clock: MockC
 async def test_connections_are_kept_for_the_next_request_and_closed_at_the_end(
     autojump_clock: MockClock,
 ) -> None:
-    server = PlayedServer()
+    server = SlowCallServer()
     await play_at(server, [*HANDSHAKE, *CALL, *CALL])
     assert (server.connects, server.closed) == (1, 1)
 
@@ -322,7 +322,7 @@ async def test_request_whose_connection_is_lost_has_failed_with_the_cause(
     refuses_after: int, lost: tuple[str, ...], reason: str | None, autojump_clock: MockClock
 ) -> None:
     """The next one needs a new connection, which may be refused."""
-    server = PlayedServer()
+    server = SlowCallServer()
     server.refuses_after, server.lost = refuses_after, lost
     recorder = MagicMock()
     client = await play_at(server, [*HANDSHAKE, *CALL, C(call(9)), S(text(9, "A"))], recorder)

@@ -19,10 +19,10 @@ from mcp_trio.oracle.bench._process import NoMeter
 from mcp_trio.oracle.bench._requests import Mix, PreparedCall
 from mcp_trio.oracle.bench._turn import Pace, TargetGone
 from mcp_trio.oracle.bench.calls._recorded import Recorded
-from mcp_trio.oracle.bench.client import _client_load
+from mcp_trio.oracle.bench.client import _client_load, _progress
 from mcp_trio.oracle.bench.client._client_load import open_client_at, open_client_of
 from mcp_trio.oracle.bench.client._conversations import CONVERSATIONS, open_conversations
-from mcp_trio.oracle.bench.client._progress import measure_progress
+from mcp_trio.oracle.bench.client._progress import ProgressRate, measure_progress
 from tests.core.trace.judge.conversations import C, S, ask, result
 from tests.core.trace.replay.traces import HANDSHAKE, call, recorded, text
 
@@ -491,13 +491,15 @@ async def stub_load(*clients: StubClient, port: int | None = None) -> AsyncItera
         (SimpleNamespace(name="a", version="2"), "a 2"),
     ],
 )
-async def test_load_has_what_its_client_has_found_out(info: Any, server: str) -> None:
+async def test_load_has_what_its_client_has_found_out(
+    info: Any, server: str, autojump_clock: Clock
+) -> None:
     async with stub_load(StubClient(info=info)) as load:
         assert (load.server, load.protocol, load.revision) == (server, "pigeon", ERAS[1])
         assert load.capabilities == {"x": {}}
 
 
-async def test_request_outside_a_turn_that_fails_has_no_response() -> None:
+async def test_request_outside_a_turn_that_fails_has_no_response(autojump_clock: Clock) -> None:
     """A fault of the client itself isn't one of the target."""
     client = StubClient(request=ConnectionLost("reset"))
     async with stub_load(client) as load:
@@ -680,3 +682,104 @@ async def test_program_that_ends_later_is_gone_with_the_end_of_its_stderr(
     found = info.value
     assert (str(found), found.status) == ("reset", 7)
     assert found.stderr == ("2", "3", "4", "5", "\\u001b" + "x" * 499)
+
+
+# -- Figures of progress ---------------------------------------------------------------------------
+
+
+async def test_progress_that_is_interrupted_has_what_has_come(autojump_clock: Clock) -> None:
+    """Ctrl+C ends the call, and its figures are those until then."""
+    scopes: list[trio.CancelScope] = []
+    async with mcp_trio.connect(make_server()) as client, trio.open_nursery() as nursery:
+
+        async def interrupt() -> None:
+            await trio.sleep(0.35)
+            scopes[0].cancel()
+
+        nursery.start_soon(interrupt)
+        began = trio.current_time()
+        found = await measure_progress(
+            client, "report", {"steps": 11}, 11, timeout=5.0, on_begin=scopes.append
+        )
+        assert trio.current_time() - began == pytest.approx(0.35)
+    assert (found.events, found.wanted, found.error) == (3, 11, "the call was interrupted")
+    assert found.seconds == pytest.approx(0.35)
+    assert [found.first, found.last] == pytest.approx([0.1, 0.3])
+
+
+async def test_call_with_progress_may_take_long_and_is_not_checked(autojump_clock: Clock) -> None:
+    """The timeout is for the time without progress. An error's first line is its cause."""
+    client: Any = StubClient(call_tool=ConnectionLost("reset\nmore"))
+    found = await measure_progress(client, "a", {"b": 1}, 5, timeout=7.0)
+    [(_, name, arguments, options)] = client.sent
+    options.pop("progress")
+    assert (name, arguments) == ("a", {"b": 1})
+    assert options == {"timeout": 7.0, "max_timeout": None, "check_output": "off"}
+    assert found.error == "reset"
+
+
+async def test_progress_as_json_has_its_rate(
+    autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The processor time is the one of the call, and not of this process until then."""
+    times = iter([5.0, 5.75])
+    clock = SimpleNamespace(process_time=lambda: next(times))
+    monkeypatch.setattr(_progress, "time", clock)
+    client: Any = StubClient()
+    found = await measure_progress(client, "a", {}, 0, timeout=7.0)
+    assert (found.load_cpu, found.error, found.rate) == (0.75, "", None)
+    found = ProgressRate(5, events=5, first=0.5, last=2.5, seconds=3.0, load_cpu=0.25)
+    assert found.to_json() == {
+        "wanted": 5,
+        "events": 5,
+        "rate": 2.0,
+        "first": 0.5,
+        "last": 2.5,
+        "seconds": 3.0,
+        "load_cpu": 0.25,
+        "error": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("times", "rate"), [((None, None), None), ((0.5, 0.5), None), ((0.5, 1.0), 4.0)]
+)
+def test_rate_of_progress_needs_two_notifications(
+    times: tuple[float | None, float | None], rate: float | None
+) -> None:
+    first, last = times
+    assert ProgressRate(3, events=3, first=first, last=last).rate == rate
+
+
+@pytest.mark.parametrize(
+    ("cpu", "seconds", "is_bound"), [(0.86, 1.0, True), (0.85, 1.0, False), (0.1, 0.0, False)]
+)
+def test_client_that_is_busy_all_the_time_limits_the_progress(
+    cpu: float, seconds: float, is_bound: bool
+) -> None:
+    assert ProgressRate(3, seconds=seconds, load_cpu=cpu).is_client_bound is is_bound
+
+
+# -- The first conversation ------------------------------------------------------------------------
+
+
+async def test_load_of_conversations_has_what_the_first_one_has_found_out(
+    autojump_clock: Clock,
+) -> None:
+    """The error of a ping is the error of its call, and of the load that begins with it."""
+    client = StubClient()
+    open_load = partial(stub_load, client, client, client)
+    async with open_conversations(open_load, NoMeter(), timeout=5.0) as load:
+        assert (load.server, load.protocol, load.revision) == ("stub", "pigeon", ERAS[1])
+        assert load.capabilities == {"x": {}}
+        assert await load.ask("x/y", {"a": 1}) == {"result": {}}
+    ping = DIALECTS[ERAS[1]].ping
+    assert client.sent == [("request", ping, None, 5.0), ("request", "x/y", {"a": 1}, 5.0)]
+
+
+async def test_conversation_whose_ping_fails_is_an_error_by_its_code(autojump_clock: Clock) -> None:
+    client = StubClient(request=PeerError(-5, "no"))
+    open_load = partial(stub_load, client)
+    async with open_conversations(open_load, NoMeter(), timeout=5.0) as load:
+        turn = await load.turn(CONVERSATIONS, Pace(2.0, 1, even=True), 1.0)
+    assert turn.errors == {"-5": 2}

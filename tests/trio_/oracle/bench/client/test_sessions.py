@@ -11,7 +11,12 @@ import trio.testing
 
 from mcp_core import ConnectFailed
 from mcp_trio.oracle.bench._turn import TargetGone
-from mcp_trio.oracle.bench.client._sessions import TooManyFiles, measure_sessions, require_files
+from mcp_trio.oracle.bench.client._sessions import (
+    IdleSessions,
+    TooManyFiles,
+    measure_sessions,
+    require_files,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -130,3 +135,56 @@ def test_limit_of_open_files_is_said_with_its_cure(
         with pytest.raises(TooManyFiles) as info:
             require_files(sessions, each=each)
         assert error in str(info.value)
+
+
+async def test_interrupted_opening_is_measured_so_far(autojump_clock: Clock) -> None:
+    """Its time ends with the interruption, and the memory is read as otherwise."""
+    target = _CountedTarget()
+    scopes: list[trio.CancelScope] = []
+    async with trio.open_nursery() as nursery:
+
+        async def interrupt() -> None:
+            await trio.sleep(0.35)  # of which 0.1 s is for the session that isn't counted
+            scopes[0].cancel()
+
+        nursery.start_soon(interrupt)
+        began = trio.current_time()
+        found = await measure_sessions(target.session, target.memory, 1_000, scopes.append)
+        # Those that are being opened meanwhile are opened, and counted.
+        assert trio.current_time() - began == pytest.approx(0.85)
+    assert found.error == "interrupted with 32 of 1,000 sessions"
+    assert found.seconds == pytest.approx(0.25)
+    assert (target.open, target.opening) == (0, 0)
+
+
+def test_sessions_as_json_have_the_memory_of_each() -> None:
+    found = IdleSessions(9, 4, 0.5, 100, 300, "2025-11-25")
+    assert found.to_json() == {
+        "wanted": 9,
+        "opened": 4,
+        "seconds": 0.5,
+        "before": 100,
+        "after": 300,
+        "each": 50.0,
+        "revision": "2025-11-25",
+        "error": None,
+    }
+    assert IdleSessions(9, 0, 0.5, 100, 300, "2025-11-25").each is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "text"),
+    [
+        (1_000, "`ulimit -n 8064` in the shell allows them, or open 117 sessions"),
+        (64, "this process may have 64: `ulimit -n 8064` in the shell allows them, or open 0 "),
+        (3, "this process may have 3: `ulimit -n 8064` in the shell allows them, or open 0 "),
+    ],
+)
+def test_number_of_sessions_that_fit_is_said(
+    limit: int, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, 10**6))
+    with pytest.raises(TooManyFiles) as info:
+        require_files(1_000, each=8)
+    assert text in str(info.value)

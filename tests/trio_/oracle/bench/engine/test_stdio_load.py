@@ -48,6 +48,7 @@ async def test_closed_loop_keeps_its_callers_calling(autojump_clock: Any, era: s
     assert turn.histogram.percentile(50) == pytest.approx(0.01, rel=0.03)
     assert (turn.failed, turn.late) == (0, 0)
     assert load.revision == (era or E)
+    assert (load.server, load.protocol, load.capabilities) == ("stand-in 1", "", {"tools": {}})
     methods = [message["method"] for message in server.received]
     assert ("notifications/initialized" in methods) == (era == D)
     meta = server.received[-1]["params"].get("_meta", {})
@@ -77,6 +78,7 @@ async def test_turn_that_is_cut_has_what_was_answered(pace: Pace, autojump_clock
         assert turn.unfinished == (4 if pace.rate is None else pytest.approx(61 - turn.sent, abs=2))
         server.handle = answer
         assert (await load.turn(Mix([ECHO]), ONE, 0.1)).answered >= 9
+        assert not load.cut()
 
 
 async def test_open_loop_overload_counts_latency_from_intended_start(autojump_clock: Any) -> None:
@@ -332,6 +334,124 @@ async def test_response_in_pieces_is_one(autojump_clock: Any) -> None:
         turn = await load.turn(Mix([ECHO]), ONE, 0.1)
     assert turn.failed == 0
     assert turn.answered > 5
+
+
+async def test_end_of_a_piece_and_further_responses_come_in_one_read(autojump_clock: Any) -> None:
+    """Only the first line of the read has a beginning that came before."""
+    waiting: list[bytes] = []
+
+    async def handle(server: StdioStandIn, message: Message) -> None:
+        waiting.append(json.dumps(result(message)).encode() + b"\n")
+        if len(waiting) == 3:
+            first, *others = waiting
+            waiting.clear()
+            await server.send(first[:9])
+            await trio.sleep(0.01)
+            await server.send(first[9:] + b"".join(others))
+
+    async with stdio_load(handle) as (load, _):
+        turn = await load.turn(Mix([ECHO]), Pace(None, 3), 0.095)
+    assert (turn.answered, turn.failed, turn.stray_lines) == (30, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("reads", "is_too_large"),
+    [
+        ([b"x" * 6000, b"x" * 4000, b"\n"], False),
+        ([b"x" * 6000, b"x" * 4001, b"\n"], True),
+        ([b"x" * 6000, b"\n" + b"x" * 6000, b"x" * 4000, b"\n"], False),
+        ([b"x\n" + b"x" * 6000, b"x" * 4001, b"\n"], True),
+    ],
+)
+async def test_line_above_its_limit_is_an_error_of_the_oldest_call(
+    reads: list[bytes], is_too_large: bool, autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the line that isn't complete counts. Below the limit it is a stray one."""
+    monkeypatch.setattr(_stdio_load, "MAX_LINE", 10_000)
+    rest = list(reads)
+
+    async def handle(server: StdioStandIn, message: Message) -> None:
+        while rest:
+            await server.send(rest.pop(0))
+            await trio.sleep(0.001)
+        await answer(server, message)
+
+    async with stdio_load(handle) as (load, _):
+        turn = await load.turn(Mix([ECHO]), ONE, 0.2)
+    assert turn.errors == ({"too large": 1} if is_too_large else {})
+    assert turn.timeouts == 0
+    assert turn.answered == turn.sent - is_too_large > 10
+
+
+async def test_log_that_has_an_id_where_most_responses_have_it_answers_no_call(
+    autojump_clock: Any,
+) -> None:
+    async def handle(server: StdioStandIn, message: Message) -> None:
+        log = b"the call with the id: %d\n" % message["id"]
+        assert log.index(b"1") == len(b'{"jsonrpc":"2.0","id":')
+        await server.send(log)
+        await answer(server, message)
+
+    async with stdio_load(handle) as (load, _):
+        turn = await load.turn(Mix([ECHO]), ONE, 0.095)
+    assert (turn.answered, turn.failed, turn.stray_lines) == (10, 0, 10)
+
+
+async def test_error_without_an_id_while_no_call_is_open_belongs_to_none(
+    autojump_clock: Any,
+) -> None:
+    """Between turns, and while the only caller thinks."""
+    lost = {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": ""}}
+
+    async def handle(server: StdioStandIn, message: Message) -> None:
+        await answer(server, message)
+        await trio.sleep(0.01)
+        await server.send(lost)
+
+    async with stdio_load(handle) as (load, server):
+        await server.send(lost)
+        await trio.sleep(0.1)
+        turn = await load.turn(Mix([ECHO._replace(think=0.04)]), ONE, 0.195)
+    assert (turn.answered, turn.failed) == (4, 0)
+
+
+async def test_worker_gets_no_answer_after_a_call_that_timed_out(autojump_clock: Any) -> None:
+    work = AnswerReader()
+
+    async def handle(server: StdioStandIn, message: Message) -> None:
+        if message["params"]["after"] != 2:
+            await answer(server, message)
+
+    async with stdio_load(handle, timeout=0.5) as (load, _):
+        turn = await load.turn(work, ONE, 1.1)
+    assert [each is not None for each in work.seen] == [False, True, False]
+    assert (turn.answered, turn.timeouts) == (2, 1)
+
+
+@pytest.mark.parametrize(("ends", "status", "seconds"), [(0.5, 3, 0.5), (None, None, 1.0)])
+async def test_program_that_closes_its_stdout_has_a_second_to_exit(
+    ends: float | None, status: int | None, seconds: float, autojump_clock: Any
+) -> None:
+    """Then its exit status is shown; one that goes on without stdout is given up all the same."""
+    child = SimpleNamespace(pid=os.getpid(), returncode=None, stderr_tail=b"")
+    async with open_quiet_nursery() as nursery:
+        ours, theirs = trio.testing.memory_stream_pair()
+        await theirs.aclose()
+        load = _stdio_load.StdioLoad(cast("Any", ours), 10.0, nursery, cast("Any", child))
+        began = trio.current_time()
+
+        async def end() -> None:
+            await trio.sleep(ends or 0)
+            child.returncode = status
+
+        nursery.start_soon(end)
+        with pytest.raises(ConnectFailed) as failed:
+            await load.open(None)
+        nursery.cancel_scope.cancel()
+    gone = failed.value.__cause__
+    assert isinstance(gone, TargetGone)
+    assert (gone.status, gone.stderr) == (status, ())
+    assert trio.current_time() - began == pytest.approx(seconds, abs=0.006)
 
 
 @pytest.mark.parametrize(
@@ -598,8 +718,10 @@ async def test_target_that_ends_in_the_middle_is_gone(autojump_clock: Any) -> No
         assert gone.value.turn.answered > 10
         assert gone.value.turn.errors == {"closed": 2}
         assert gone.value.turn.seconds < 1
-        with pytest.raises(TargetGone):
+        began = trio.current_time()
+        with pytest.raises(TargetGone) as gone:
             await load.turn(Mix([PING]), ONE, 1.0)
+        assert (gone.value.turn, trio.current_time()) == (None, began)
         with pytest.raises(TargetGone):
             await load.ask("ping")
 
