@@ -23,6 +23,7 @@ class StubSession(SimpleNamespace):
     """A session over stdio that has spoken, with nothing sent and nothing found."""
 
     found: list[TargetFault]
+    arrivals: list[tuple[float, SentRequest, Any]]
 
     def __init__(self, **more: Any) -> None:
         values: dict[str, Any] = {
@@ -49,6 +50,12 @@ class StubSession(SimpleNamespace):
             "asked": [],
             "found": [],
             "last_sent": "before",
+            "last_id": 1_000,
+            "arrivals": [],
+            "sent": [],
+            "replies": {},
+            "closed": 0,
+            "cancelled_at": 0.0,
         }
         super().__init__(**values | more)
 
@@ -67,9 +74,48 @@ class StubSession(SimpleNamespace):
         return any(each.cause == cause for each in self.found)
 
     async def wait_changed(self, deadline: float) -> bool:
-        """Wait for a message that doesn't come."""
-        await trio.sleep_until(deadline)
+        """Wait for the next of `arrivals`: a time, a request, and its response."""
+        arrivals = sorted(self.arrivals, key=lambda each: float(each[0]))
+        if not arrivals or arrivals[0][0] > deadline:
+            await trio.sleep_until(deadline)
+            return False
+        when, request, answer = arrivals[0]
+        self.arrivals = arrivals[1:]
+        await trio.sleep_until(when)
+        request.answer = answer
+        self.answered += 1
+        self.open.pop(request.id, None)
+        return True
+
+    def new_id(self, how: Any) -> int:
+        self.last_id += 1
+        return int(self.last_id)
+
+    def meta(self, how: str) -> dict[str, Any]:
+        return {}
+
+    async def send(self, message: dict[str, Any], *, is_plain: bool = True) -> None:
+        """Take a message. `replies` has how long after a method its response comes, and it."""
+        await trio.lowlevel.checkpoint()
+        self.sent.append(message)
+        if "id" not in message:
+            return
+        is_bounded = message["method"] not in USER_CODE
+        request = SentRequest(message, is_plain=is_plain, is_bounded=is_bounded)
+        request.sent_at = trio.current_time()
+        self.requests.append(request)
+        self.open[request.id] = request
+        if message["method"] in self.replies:
+            seconds, answer = self.replies[message["method"]]
+            self.arrivals.append((trio.current_time() + seconds, request, answer))
+
+    async def cancel_exchange(self, request: SentRequest) -> bool:
+        """Cancel nothing."""
         return False
+
+    async def aclose(self) -> None:
+        """Note that it was closed."""
+        self.closed += 1
 
 
 def stub_call(
