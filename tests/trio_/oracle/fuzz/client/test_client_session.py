@@ -414,3 +414,20 @@ async def test_session_counts_its_seconds(autojump_clock: MockClock) -> None:
     assert session.last_activity == session.began_at + 5.0
     session.began_at += 10.0
     assert session.time() == 0.0
+
+
+async def test_session_before_its_first_message_has_nothing(autojump_clock: MockClock) -> None:
+    """A run reads some attributes of any session: a client's is never played again."""
+    await trio.sleep(3.0)
+    session = ClientSession(new_header("server", "stdio", "client"), keep=True)
+    assert (session.revision, session.ended, session.played) == ("", "", 0)
+    assert (session.is_open, session.spent, session.is_closed) == (False, True, False)
+    assert (session.began_at, session.last_activity, session.last_method) == (3.0, 3.0, "")
+    assert (session.acting, session.waiting, session.messages) == (0, set(), 0)
+    assert (session.exit_status, session.stderr, session.links) == (None, b"", set())
+    assert (session.connections, session.notes, session.lines) == (0, [], [])
+    assert (session.recording, session.transport) == (None, "stdio")
+    assert (session.trouble(), session.memory(), session.take_faults()) == ("", {}, [])
+    await session.aclose()
+    assert not session.is_over_limits
+    assert session.begin_conversation() == 1
