@@ -55,6 +55,7 @@ class StubSession(SimpleNamespace):
             "sent": [],
             "replies": {},
             "closed": 0,
+            "loss": "",
             "cancelled_at": 0.0,
         }
         super().__init__(**values | more)
@@ -74,7 +75,10 @@ class StubSession(SimpleNamespace):
         return any(each.cause == cause for each in self.found)
 
     async def wait_changed(self, deadline: float) -> bool:
-        """Wait for the next of `arrivals`: a time, a request, and its response."""
+        """Wait for the next of `arrivals`: a time, a request, and its response.
+
+        Without a response it is some other message.
+        """
         arrivals = sorted(self.arrivals, key=lambda each: float(each[0]))
         if not arrivals or arrivals[0][0] > deadline:
             await trio.sleep_until(deadline)
@@ -82,9 +86,11 @@ class StubSession(SimpleNamespace):
         when, request, answer = arrivals[0]
         self.arrivals = arrivals[1:]
         await trio.sleep_until(when)
-        request.answer = answer
-        self.answered += 1
-        self.open.pop(request.id, None)
+        if answer is not None:
+            request.answer = answer
+            self.answered += 1
+            self.has_spoken = True
+            self.open.pop(request.id, None)
         return True
 
     def new_id(self, how: Any) -> int:
@@ -98,11 +104,12 @@ class StubSession(SimpleNamespace):
         """Take a message. `replies` has how long after a method its response comes, and it."""
         await trio.lowlevel.checkpoint()
         self.sent.append(message)
-        if "id" not in message:
+        if not {"id", "method"} <= message.keys():
             return
         is_bounded = message["method"] not in USER_CODE
         request = SentRequest(message, is_plain=is_plain, is_bounded=is_bounded)
         request.sent_at = trio.current_time()
+        request.loss = self.loss
         self.requests.append(request)
         self.open[request.id] = request
         if message["method"] in self.replies:
