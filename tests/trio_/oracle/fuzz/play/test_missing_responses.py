@@ -1,4 +1,4 @@
-"""What a play does about requests without a response, with a session that is a table."""
+"""How a play examines requests without a response, with a session that is a table."""
 
 from __future__ import annotations
 
@@ -91,6 +91,7 @@ async def test_cancelled_call_is_watched_where_it_may_send_no_more(
     autojump_clock: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """A call that takes too long is cancelled, and noted as one that may still run."""
     watched = at_once(monkeypatch, "_watch_cancelled", None)
     call = stub_call()
     play = stub_play_of(call, transport=transport, revision=revision)
@@ -284,6 +285,7 @@ async def test_server_hangs_since_a_call_unless_something_else_can_be_the_reason
     autojump_clock: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """The call gets the longest time, and only then is the server asked whether it answers."""
     at_once(monkeypatch, "answers_probe", change.get("probe", False))
     times = CallTimes(65.0)
     times.add("tools/call nap", 0.1)
