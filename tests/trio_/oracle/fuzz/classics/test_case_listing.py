@@ -22,47 +22,47 @@ from tests.trio_.oracle.fuzz.classics.test_classics import NEW_ONE, OLD_ONE, eve
 
 # The number of cases of each kind for all targets below, and the start of their digest.
 LISTING: Final[dict[str, str]] = {
-    "pages": "38 6faeb69f0c1b",
-    "calls": "17 08bc4500828a",
-    "no arguments": "13 60d04fc9f1db",
-    "wrong arguments": "26 a276abf25e31",
-    "unknown names": "46 fdbe78a5cabf",
-    "prompts": "33 63629e4d19c8",
-    "URIs": "22 1dd5e5b3d3e0",
-    "completions": "19 710919bce7de",
-    "log levels": "35 7c58f6aca30e",
-    "subscriptions": "72 24b5301fc2f7",
-    "cancellations": "45 2d00df9fdc58",
-    "what the server asks": "106 106335d17d70",
-    "no capabilities": "16 fc55b7d94fd6",
-    "tasks": "15 0374efb033fc",
-    "beginnings": "57 9c60c76ea9b6",
-    "params of initialize": "22 c6b00f2ed9ac",
-    "revisions in turn": "18 f036adb391b8",
-    "ends": "32 7f0e0c8de578",
-    "batches": "15 f7b57d3ee9f9",
-    "damaged lines": "117 593c331a1e61",
-    "ids": "117 f143a94b6b2d",
-    "an id again": "16 63c84b39cc8a",
-    "names of methods": "66 1c99576a2253",
-    "notifications": "48 77100716589c",
-    "params of another type": "32 669d8512e162",
-    "texts": "40 8cd25951e58f",
-    "texts of every tool": "10 072a90bab09a",
-    "numbers": "25 a001f1e05555",
-    "deep values": "16 5f2032e65669",
-    "members of _meta": "40 f132e277bf92",
-    "_meta of a request": "25 8780d7851c52",
-    "many at once": "42 7a1a81746a5d",
-    "heads": "33 36fbbf1d2d4f",
-    "sessions over HTTP": "30 f0f5639d6ab1",
-    "requests in parts": "34 be9ed2b4b079",
-    "broken requests": "27 b5d5581856bd",
-    "subscriptions of two clients": "13 ececaf528677",
-    "streams of two clients": "8 15e9b4626dd0",
-    "tasks of two clients": "2 e62831df9132",
-    "lists of two clients": "9 05ed152afb82",
-    "texts of two clients": "18 36cdb07a6177",
+    "pages": "46 7aad40dfd759",
+    "calls": "19 f0f420b5c204",
+    "no arguments": "14 59b3b6cc4bf8",
+    "wrong arguments": "27 d8e50ca66d25",
+    "unknown names": "56 a76b2be2d397",
+    "prompts": "33 ad9994eb3076",
+    "URIs": "22 d1828f7506f6",
+    "completions": "19 e7c7c642bd1f",
+    "log levels": "38 baaaf51c7935",
+    "subscriptions": "88 96fee028a94e",
+    "cancellations": "54 272133e6429f",
+    "what the server asks": "134 450027fed533",
+    "no capabilities": "20 c93280431d56",
+    "tasks": "17 2237d1c69c4c",
+    "beginnings": "67 179a79b3b11e",
+    "params of initialize": "26 77afdbdc7106",
+    "revisions in turn": "23 8f3b47d8d722",
+    "ends": "40 dfa2f5fe482d",
+    "batches": "18 b562c2fe2c90",
+    "damaged lines": "135 5440c39f80ba",
+    "ids": "135 58edd74b1bb2",
+    "an id again": "20 484796b084a9",
+    "names of methods": "86 b1193a62710b",
+    "notifications": "60 b26071c47713",
+    "params of another type": "40 d7334c5105c1",
+    "texts": "45 46a99fd3c14c",
+    "texts of every tool": "13 cc99a6bdf4fb",
+    "numbers": "25 410f51a5de96",
+    "deep values": "20 0c8845a54c3a",
+    "members of _meta": "47 5c33adac8182",
+    "_meta of a request": "35 efbbdac46f36",
+    "many at once": "47 23ad528829f4",
+    "heads": "47 4284df79e529",
+    "sessions over HTTP": "40 2bed3387698f",
+    "requests in parts": "46 3089b3ba3ca2",
+    "broken requests": "39 f56a456d0941",
+    "subscriptions of two clients": "14 48a27a5c527d",
+    "streams of two clients": "9 30dedfffc4c2",
+    "tasks of two clients": "2 de0e5ded81b2",
+    "lists of two clients": "13 1fd74eb4705b",
+    "texts of two clients": "22 f276b6b812c6",
 }
 
 
@@ -74,6 +74,7 @@ def crowded() -> CaseChoices:
         {"type": "object", "properties": {"on": {"type": "boolean"}, "n": {"type": "integer"}}},
         {"type": "object", "properties": {"n": {"type": "number", "maximum": 5}}},
         {"type": "object", "properties": {"pick": {"enum": [*"abcdefg"]}}},
+        {"type": "object", "properties": dict.fromkeys("abcdefgh", texts)},
         {"type": "array"},
     ]
     tools = [
@@ -86,7 +87,7 @@ def crowded() -> CaseChoices:
     templates: list[Any] = [
         {"uriTemplate": 7},
         {},
-        *({"uriTemplate": f"n:/{{{n}}}"} for n in "abc"),
+        *({"uriTemplate": f"n:/{n}/{{x}}"} for n in range(14)),
     ]
     declared = {"tools": {"listChanged": True}, "resources": {}, "prompts": {}, "logging": False}
     offers = Offers(
@@ -104,6 +105,25 @@ def crowded() -> CaseChoices:
     return CaseChoices(offers, [each["name"] for each in tools], http=True)
 
 
+def bare() -> CaseChoices:
+    """Return the choices for a server at a URL that lists what it doesn't declare."""
+    tools = [{"name": "t", "inputSchema": {"properties": {"a": {"type": "string"}}}}]
+    prompts = [{"name": "p", "arguments": [{"name": "who"}]}]
+    capabilities: dict[str, Any] = {each: {"tools": {}} for each in (NEW_ONE, OLD_ONE)}
+    offers = Offers(
+        revisions=[NEW_ONE, OLD_ONE], capabilities=capabilities, tools=tools, prompts=prompts
+    )
+    return CaseChoices(offers, ["t"], http=True)
+
+
+def lists_alone() -> CaseChoices:
+    """Return the choices for a server at a URL with tools that may not be called."""
+    capabilities: dict[str, Any] = {each: {"tools": {}, "tasks": {}} for each in ALL}
+    tools = [{"name": "t", "inputSchema": {"type": "object"}}]
+    offers = Offers(revisions=list(ALL), capabilities=capabilities, tools=tools)
+    return CaseChoices(offers, [], http=True)
+
+
 @pytest.fixture(scope="module")
 def targets() -> list[TargetFacts]:
     choices = [
@@ -112,6 +132,8 @@ def targets() -> list[TargetFacts]:
         *(everything(http=True, revisions=(each,)) for each in ALL),
         *(nothing(each) for each in ALL),
         crowded(),
+        bare(),
+        lists_alone(),
     ]
     return list(map(TargetFacts, choices))
 
@@ -131,7 +153,7 @@ def test_listing_has_each_kind_in_its_order() -> None:
     ("facts", "counts"),
     [
         (everything(http=True), (2, 1, 2, 1)),
-        (crowded(), (12, 10, 10, 3)),
+        (crowded(), (12, 10, 10, 10)),
     ],
 )
 def test_facts_are_bounded(facts: CaseChoices, counts: tuple[int, ...]) -> None:
