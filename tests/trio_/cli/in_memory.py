@@ -36,10 +36,10 @@ class Output(NamedTuple):
 class AnsweringServer:
     """A server that answers each method as it is told: with a result, an error, or "silent".
 
-    A list has the answers of one request after the other. `initialized` has more members of the
-    handshake's result, and `notes` the notifications that come before the answer of their method,
-    those of progress with the request's token. After the method `last` the server ends. `requests`
-    has what was requested.
+    A list has the answers of one request after the other; the last is repeated. `initialized` has
+    more members of the handshake's result, and `notes` the notifications that come before the
+    answer of their method, those of progress with the request's token. After the method `last` the
+    server ends. `requests` has what was requested.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class AnsweringServer:
         unknown = {"error": {"code": -32601, "message": "unknown"}}
         answer = self._answers.get(method, unknown)
         if isinstance(answer, list):
-            answer = answer.pop(0)
+            answer = answer.pop(0) if len(answer) > 1 else answer[0]
         if answer == "silent":
             return []
         answer = answer if "error" in answer else {"result": answer}

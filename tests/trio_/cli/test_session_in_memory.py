@@ -248,6 +248,7 @@ def failed(cause: BaseException | None) -> CliError:
 
 
 def test_endpoint_is_guessed_after_a_status_without_a_server() -> None:
+    """Only for a URL without a path: the user has chosen any other one."""
     guessed = {
         status
         for status in range(600)
@@ -281,6 +282,7 @@ def test_endpoint_is_guessed_after_a_status_without_a_server() -> None:
 def test_session_tries_the_usual_path_and_keeps_the_error_that_matters(
     second: CliError | None, shown: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """If the second URL is no endpoint either, the error is about the URL that was given."""
     first = failed(with_status(404))
     outcomes = [first, second]
     tried: list[Any] = []
