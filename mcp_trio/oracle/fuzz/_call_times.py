@@ -70,7 +70,8 @@ class CallTimes:
         Calls that run beside each other count once: all of them had the same time.
         """
         is_beside = began < self._late_at.get(name, began)
-        if name not in self._slowest and len(self._late) < MAX_NAMES and not is_beside:
+        is_kept = name in self._late or len(self._late) < MAX_NAMES
+        if name not in self._slowest and is_kept and not is_beside:
             self._late[name] += 1
             self._late_at[name] = now
 

@@ -72,6 +72,49 @@ def test_tool_that_was_reported_is_examined_again_only_if_it_is_sought() -> None
     assert times.may_have_stopped("tools/call a", is_wanted=True)
 
 
+def test_tool_is_believed_to_be_slow_after_three_calls_of_each_kind() -> None:
+    """The fourth one would cost the time of a first call, and show no more."""
+    assert (MAX_SLOW_ELSEWHERE, MAX_STOPPED) == (3, 3)
+    times = CallTimes()
+    for _ in range(3):
+        times.add_slow_elsewhere("tools/call a")
+    assert not times.may_have_stopped("tools/call a", is_wanted=True)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_steady"), [((), False), ((0.5,), True), ((0.51,), False), ((0.1, 0.6), False)]
+)
+def test_tool_is_steady_if_each_success_took_a_twentieth_of_the_longest_time(
+    seconds: tuple[float, ...], is_steady: bool
+) -> None:
+    times = CallTimes(10.0)
+    for each in (*seconds, *seconds[:1]):
+        times.add("tools/call a", each)
+    assert times.is_steady("tools/call a") is is_steady
+    assert not times.is_steady("tools/call b")
+
+
+def test_times_prove_something_only_if_the_caller_says_so() -> None:
+    assert (CallTimes().longest, CallTimes().proves) == (10.0, False)
+    assert (CallTimes(2.0, proves=True).longest, CallTimes(2.0, proves=True).proves) == (2.0, True)
+
+
+def test_times_of_a_thousand_names_are_kept() -> None:
+    """Those that are known are kept up to date. Each further one may take long."""
+    times, late = CallTimes(), CallTimes()
+    for number in range(1_001):
+        times.add(f"tools/call {number}", 0.1)
+        late.add_late(f"tools/call {number}", 0.0, 10.0)
+    for found in (times, late):
+        short = [found.timeout(f"tools/call {number}") for number in (0, 999, 1_000)]
+        assert short == ([pytest.approx(0.3)] * 2 + [10.0] if found is times else [10.0] * 3)
+    times.add("tools/call 5", 1.0)
+    assert times.timeout("tools/call 5") == 3.0
+    for number in (999, 1_000):
+        late.add_late(f"tools/call {number}", 20.0, 30.0)
+    assert [late.timeout(f"tools/call {number}") for number in (999, 1_000)] == [0.3, 10.0]
+
+
 def sizes(watch: MemoryWatch, process: int, cases: int, first: int, a_case: float) -> None:
     for played in range(1, cases + 1):
         if watch.is_due(played):
