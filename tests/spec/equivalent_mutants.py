@@ -764,4 +764,34 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "return None",
         "a response that ends with its connection is followed by no other in any state",
     ),
+    Equivalent(
+        "mcp_trio/oracle/fuzz/_stdio.py::CommandTarget.__init__",
+        "self._redactor = Redactor(token_bytes(32), secrets=self.secrets)",
+        "self._redactor = Redactor(token_bytes(33), secrets=self.secrets)",
+        "a random key that is longer makes pseudonyms that are as random",
+    ),
+    Equivalent(
+        "mcp_trio/oracle/fuzz/_http.py::UrlTarget.__init__",
+        "redactor = Redactor(token_bytes(32), secrets=self.secrets)",
+        "redactor = Redactor(token_bytes(33), secrets=self.secrets)",
+        "as above",
+    ),
+    Equivalent(
+        "mcp_trio/oracle/fuzz/_stdio.py::StdioSession.disconnect",
+        "await self._wait_for_exit(max(PROMPT_TIMEOUT, self.longest_start or 0.0))",
+        "await self._wait_for_exit(max(PROMPT_TIMEOUT, self.longest_start or -1.0))",
+        "both are less than the other time",
+    ),
+    Equivalent(
+        "mcp_trio/oracle/fuzz/_probe.py::probe",
+        "if problem is not None:\n    ...",
+        "if True:\n    ...",
+        "without a problem the revision is spoken, and then no reason is shown",
+    ),
+    Equivalent(
+        "mcp_trio/oracle/fuzz/_call_times.py::CallTimes.add",
+        "self._slowest[name] = max(seconds, self._slowest.get(name, 0.0))",
+        "self._slowest[name] = max(seconds, self._slowest.get(name, -1.0))",
+        "no call takes less than no time",
+    ),
 )

@@ -42,6 +42,7 @@ OPEN = ("open", "2025-11-25", "whole", "all")
         *((("request", "ping", {}, "int", meta), is_damage)
           for meta, is_damage in (("whole", False), ("bare", False), ("old", True),
                                   ("absent", True))),
+        (("request", "ping", {}, "int"), False),
         (("notify", "ping", {}, [7], "old"), False),
         (("burst", 3, "ping", {}, "old"), False),
     ],

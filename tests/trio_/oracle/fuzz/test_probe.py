@@ -55,6 +55,7 @@ class ListingServer:
     def __call__(self, message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
         """Yield its messages after one of the client."""
         method, params = message["method"], message.get("params", {})
+        assert params.get("cursor", "") is not None, "the first page is asked for without one"
         self.asked.append((start, method, params.get("cursor")))
         if "id" not in message or method in self.silent:
             return
@@ -154,6 +155,28 @@ async def test_values_of_a_wrong_type_are_ignored(strange: Any, autojump_clock: 
 async def test_first_reason_is_shown_if_nothing_is_spoken(autojump_clock: Any) -> None:
     with pytest.raises(ConnectFailed, match=f": it does not speak {OLD}"):
         await probe(MemoryTarget(ListingServer("x", capabilities={})), (OLD, ALL[2]))
+
+
+@pytest.mark.parametrize("revision", [OLD, NEW])
+async def test_reason_names_the_revision_and_what_to_try(
+    revision: str, autojump_clock: Any
+) -> None:
+    with pytest.raises(ConnectFailed) as failed:
+        await probe(MemoryTarget(ListingServer("x", capabilities={})), (revision,))
+    assert str(failed.value).startswith(
+        f"no conversation with memory: it does not speak {revision}"
+    )
+    assert "`mcp-trio inspect --trace` shows the messages" in str(failed.value)
+
+
+async def test_revision_with_all_its_lists_takes_a_minute_at_most(autojump_clock: Any) -> None:
+    """Four lists without a response would take 40 s."""
+    capabilities: Any = {"tools": {}, "prompts": {}, "resources": {}}
+    server = ListingServer(OLD, capabilities=capabilities, silent=LISTS)
+    began = trio.current_time()
+    offers = await probe(MemoryTarget(server, times={"initialize": 25.0}), (OLD,))
+    assert trio.current_time() - began == pytest.approx(60)
+    assert offers.revisions == [OLD]
 
 
 class SlowlyClosed(MemorySession):
@@ -265,6 +288,20 @@ async def test_task_support_of_the_newer_list_is_kept(autojump_clock: Any) -> No
 
     offers = await probe(MemoryTarget(answers), (NEW, OLD))
     assert offers.tools == named("a", execution=forms[1])
+
+
+async def test_tools_without_task_support_are_merged_by_their_names(autojump_clock: Any) -> None:
+    """A tool that only the older list has is kept, and comes last."""
+    tasks = {"taskSupport": "optional"}
+    pages = [[*named("a", "b"), *named("c", execution=tasks)], named("c", "a")]
+    server = ListingServer(NEW, OLD, capabilities={"tools": {}})
+
+    def answers(message: Mapping[str, Any], start: int) -> Iterator[dict[str, Any]]:
+        server.lists = {"tools/list": [pages[start]]}
+        yield from server(message, start)
+
+    offers = await probe(MemoryTarget(answers), (NEW, OLD))
+    assert offers.tools == [{"name": "c", "execution": tasks}, {"name": "a"}, {"name": "b"}]
 
 
 async def test_tools_of_older_revisions_are_read_once(autojump_clock: Any) -> None:

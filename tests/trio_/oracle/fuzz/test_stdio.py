@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ from mcp_trio.oracle.fuzz._session import MESSAGE_LIMIT, PART_INTERVAL
 from mcp_trio.oracle.fuzz._stdio import CommandTarget, StdioSession
 from mcp_trio.oracle.fuzz.play._player import Player, play_case
 from mcp_trio.recording._open import open_recorder
+from mcp_trio.streams._child import Grace
 from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
@@ -318,3 +320,186 @@ async def test_program_that_is_missing_cannot_be_opened() -> None:
         for _ in range(2):
             with pytest.raises(ConnectFailed):
                 await target.open()
+
+
+# -- Times and limits ------------------------------------------------------------------------------
+
+
+def test_process_may_send_a_quarter_of_a_gibibyte() -> None:
+    assert _stdio.MAX_INPUT == 256 * 1024 * 1024
+    assert _stdio.MAX_PROCESSES == 50
+
+
+@pytest.mark.parametrize(("exits_after", "seconds"), [(None, 2), (1.5, 1.5)])
+async def test_exit_after_the_end_of_stdout_is_waited_for_two_seconds(
+    autojump_clock: Any, exits_after: float | None, seconds: float
+) -> None:
+    """A process that only closes its stdout has no exit status, and the session is over."""
+    async with played_process() as (session, child, theirs):
+        begun = trio.current_time()
+
+        async def exit_later() -> None:
+            if exits_after is not None:
+                await trio.sleep(exits_after)
+                child.returncode = 4
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(exit_later)
+            await theirs.aclose()
+            await session._all_read.wait()
+        assert trio.current_time() - begun == pytest.approx(seconds, abs=0.01)
+        assert session.ended == "its stdout has ended"
+        assert session.exit_status == (None if exits_after is None else 4)
+        assert session.lines is not None
+        exits = [each.status for each in session.lines if each.kind == "exit"]
+        assert exits == ([] if exits_after is None else [4])
+
+
+@pytest.mark.parametrize(
+    ("start", "exits_after", "seconds", "outlives"),
+    [
+        (None, None, 5, True),
+        (0.5, None, 5, True),
+        (7.0, None, 7, True),
+        (None, 4.0, 4, False),
+        (7.0, 6.0, 6, False),
+    ],
+)
+async def test_exit_after_the_end_of_stdin_is_waited_for_five_seconds_or_as_long_as_a_start(
+    autojump_clock: Any,
+    start: float | None,
+    exits_after: float | None,
+    seconds: float,
+    outlives: bool,
+) -> None:
+    """The next step comes after all that the process sends at its exit."""
+    async with played_process() as (session, child, theirs):
+        if start is not None:
+            session._target.add_start(start)
+            session._target.add_start(0.1)
+        assert session.longest_start == start
+        begun = trio.current_time()
+
+        async def exit_later() -> None:
+            if exits_after is not None:
+                await trio.sleep(exits_after)
+                child.returncode = 0
+                await theirs.send_all(b"[5]\n")
+                await theirs.aclose()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(exit_later)
+            await session.disconnect()
+        assert trio.current_time() - begun == pytest.approx(seconds, abs=0.01)
+        assert (session.outlives_input, session.spent) == (outlives, True)
+        assert session.is_running is outlives
+        assert session.lines is not None
+        assert ("client", "closed") in [(each.sender, each.end) for each in session.lines]
+        assert any(each.raw == "[5]" for each in session.lines) is not outlives
+
+
+async def test_stdout_that_another_process_holds_is_waited_for_two_seconds(
+    autojump_clock: Any,
+) -> None:
+    async with played_process() as (session, child, _):
+        child.returncode = 0
+        begun = trio.current_time()
+        await session.disconnect()
+        assert trio.current_time() - begun == pytest.approx(2, abs=0.01)
+        assert not session.outlives_input
+
+
+async def test_processes_of_a_group_are_searched_for_at_every_tenth_reading(
+    autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search reads a file of each process of the machine."""
+    searched: list[int] = []
+
+    def search(group: int) -> list[int]:
+        searched.append(group)
+        return []
+
+    monkeypatch.setattr(_stdio, "_processes_of", search)
+    async with played_process() as (session, _, _):
+        counts = []
+        for _ in range(21):
+            assert session.memory() == {}
+            counts.append(len(searched))
+    assert counts == [*[1] * 10, *[2] * 10, 3]
+    assert set(searched) == {1}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+async def test_memory_is_in_bytes_and_a_process_that_has_ended_has_none(
+    autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = _stdio._processes_of(os.getpgid(0))
+    assert os.getpid() in group
+    monkeypatch.setattr(_stdio, "MAX_PROCESSES", 1)
+    assert len(_stdio._processes_of(os.getpgid(0))) == 1
+    monkeypatch.setattr(_stdio, "_processes_of", lambda group: [2**22 + 1, os.getpid()])
+    async with played_process() as (session, _, _):
+        sizes = session.memory()
+    assert sizes.keys() == {os.getpid()}
+    assert 4 << 20 < sizes[os.getpid()] < 16 << 30
+
+
+async def test_process_is_started_as_the_target_says_and_killed_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its stderr isn't shown, and no end is waited for: how it shuts down isn't tested."""
+    started: list[Any] = []
+
+    @asynccontextmanager
+    async def spawn(command: Any, **options: Any) -> AsyncIterator[Any]:
+        started.append((command, options))
+        ours, theirs = memory_stream_pair()
+        async with theirs:
+            yield SimpleNamespace(stream=ours, returncode=None, stderr_tail=b"")
+
+    monkeypatch.setattr(_stdio, "spawn", spawn)
+    async with trio.open_nursery() as nursery:
+        for options in {}, {"env": {"A": "b"}, "inherit_env": True, "cwd": "/srv"}:
+            target = CommandTarget(["server", "a"], nursery, ahead=0, **options)  # type: ignore[arg-type]
+            session = await target.open()
+            assert (session.lines, session.recording) == (None, None)
+            await session.aclose()
+    same = {"stderr": "discard", "grace": Grace(0.0, 0.0)}
+    assert started == [
+        (("server", "a"), {"env": None, "inherit_env": False, "cwd": None, **same}),
+        (("server", "a"), {"env": {"A": "b"}, "inherit_env": True, "cwd": "/srv", **same}),
+    ]
+
+
+async def test_process_that_ended_before_it_was_needed_is_not_used() -> None:
+    """It's released, and the next one that was started ahead is taken."""
+    async with trio.open_nursery() as nursery:
+        target = CountedTarget(nursery)
+        first = await target.open()
+        await wait_all_tasks_blocked()
+        [(waiting, release)] = target._ready
+        waiting.returncode = 1
+        second = await target.open()
+        assert second._child not in (waiting, first._child)
+        assert release.is_set()
+        await wait_all_tasks_blocked()
+        [(waiting, _)] = target._ready
+        third = await target.open()
+        assert third._child is waiting
+        third._child.returncode = -9
+        await third.aclose()
+        assert third.exit_status == -9
+        nursery.cancel_scope.cancel()
+
+
+async def test_session_follows_another_and_a_fresh_one_stands_alone() -> None:
+    async with trio.open_nursery() as nursery:
+        target = CountedTarget(nursery)
+        session = await target.open(keep=True)
+        after, alone = await session.successor(), await session.fresh()
+        assert session.ended == "the client has reconnected"
+        assert after.lines is session.lines
+        assert (after.number, alone.number, alone.lines) == (2, 1, None)
+        plain = await (await target.open()).successor()
+        assert plain.lines is None
+        nursery.cancel_scope.cancel()
