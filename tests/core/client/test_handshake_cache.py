@@ -149,3 +149,9 @@ def test_server_key_and_cache_contain_no_secret() -> None:
         cache.learn(key, peer(name=secret), NOW, needs_handshake=True)
     assert secret.encode() not in cache.encode()
     assert {len(key) for key in keys} == {64}
+
+
+def test_handshake_cache_keeps_no_expired_entry_when_it_learns() -> None:
+    cache = cache_with(peer(), "old")
+    cache.learn("new", peer(), NOW + DAY, needs_handshake=True)
+    assert list(json.loads(cache.encode())) == ["new"]

@@ -69,3 +69,10 @@ def test_name_that_redirects_code_is_marked(name: str) -> None:
 @pytest.mark.parametrize("name", [*HARMLESS, "FOO", "MY_ENV", "WORKSPACE", "PYTHONUNBUFFERED"])
 def test_name_of_unknown_purpose_redirects_nothing(name: str) -> None:
     assert not redirects_code(name)
+
+
+def test_name_that_is_known_to_redirect_code_is_found_in_any_case() -> None:
+    others = {"SASS_BINARY_HOST", "MY_REGISTRY_URL", "X_PLUGIN_NAME", "MY_ENV", "FOO", "KEY=X"}
+    assert {name for name in REDIRECTING if not redirects_code(name)} == others
+    assert redirects_code("npm-config-registry")
+    assert redirects_code("ld.preload")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mcp_core import escape_text
 from mcp_core.processes import command_hint, list_form, member_form, start_problem
+from mcp_core.processes._command_words import wrong_target
 from tests.levels import fewer_examples
 
 # the command, and the list of its words
@@ -92,3 +93,16 @@ def test_start_problem_names_the_cause_and_the_cure(
     )
     assert found.startswith(f"cannot start {program}: ")
     assert cause in found
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        ({"a": {"command": "x"}}, "several, as in a configuration file, are a Host"),
+        (5, "connect to a URL, to a Server or to a command as a list of words, not to "),
+    ],
+)
+def test_target_of_another_type_is_refused_with_the_cure(target: Any, text: str) -> None:
+    error = wrong_target(target)
+    assert isinstance(error, TypeError)
+    assert text in str(error)

@@ -16,6 +16,7 @@ FILES = {
     r"C:\late\old.bat",
     r"C:\late\script.py",
     r"C:\Program Files\it\it.cmd",
+    r"\unknown.exe",  # in the root, where an empty part of PATH doesn't lead
     "here.exe",
 }
 ENVIRON = {

@@ -50,6 +50,7 @@ def completing(ref: str, argument: str) -> dict[str, Any]:
         ("resources/read", {"uri": "x://y/z"}, Invocation),
         ("completion/complete", completing("p", "a"), Invocation),
         ("completion/complete", completing("x://{a}/z", "a"), Invocation),
+        ("completion/complete", completing("X://{a}/z", "a"), Invocation),
         ("completion/complete", completing("p", "b"), CompleteResult),
         ("completion/complete", completing("q", "a"), CompleteResult),
     ],
@@ -106,3 +107,14 @@ def test_lookup_without_completions_is_method_not_found() -> None:
 
 def test_lookup_repr_names_its_pages() -> None:
     assert repr(make()._lookup) == "<RequestLookup from <ListPages of 's', 0 encoded>>"
+
+
+def test_lookup_hidden_template_gives_no_reason() -> None:
+    """The reason would show that the template is there."""
+    server = Server("s")
+    shown = [True, False]
+    server.add_resource("x://{path}", lambda path: "", name="r", visible=lambda _: shown[0])
+    for reason in (": the value of `path` holds a `..`", ""):
+        found = answered(server, "resources/read", {"uri": "x://.."})
+        assert found["message"] == f"Resource not found{reason}"
+        shown.pop(0)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
+from msgspec.structs import replace
 
 from mcp_core import Dialect
 from mcp_core.registry import CacheHint, Server
@@ -291,6 +292,21 @@ class Listed:
         return Prompt(name=f"n{self.number}")
 
 
+class Timed(Listed):
+    """An entry that not every caller sees, and that has a time of now."""
+
+    class PresentTime:
+        def apply_to(self, listed: Prompt, dialect: Dialect, on_error: Any) -> Prompt:
+            return replace(listed, title="now")
+
+    class Visibility:
+        depends_on_caller = True
+        is_enabled = True
+
+    present_time: Any = PresentTime()
+    visibility: Any = Visibility()
+
+
 def test_list_pages_of_outdated_entries_are_not_cached() -> None:
     """A thread may change a list while another thread encodes its pages."""
 
@@ -305,3 +321,34 @@ def test_list_pages_of_outdated_entries_are_not_cached() -> None:
     first = lists.get_page("prompts/list", None, E)
     entries["old"] = Listed(0)
     assert lists.get_page("prompts/list", None, E) != first
+
+
+@pytest.mark.parametrize(
+    ("lengths", "size", "starts"),
+    [
+        ([], 2, [0]),
+        ([5, 5, 5, 5], 9, [0, 2]),  # two of them are the limit
+        ([5, 6, 4, 1], 9, [0, 1, 3]),
+        ([20, 20], 9, [0, 1]),
+        ([1] * 5, 2, [0, 2, 4]),
+    ],
+)
+def test_page_starts_where_entries_or_bytes_are_too_many(
+    lengths: list[int], size: int, starts: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "_MAX_PAGE_BYTES", 10)
+    assert pages._page_starts([Raw(b"x" * each) for each in lengths], size) == starts
+
+
+def test_page_of_a_caller_has_its_own_entries_with_times() -> None:
+    """The second page, whose entries are encoded alone."""
+    lists = pages.ListPages("s", {"prompts/list": {f"n{n}": Timed(n) for n in range(5)}}, 2, None)
+    found: list[Any] = []
+    cursor = None
+    while found == [] or cursor is not None:
+        data = lists.get_page("prompts/list", cursor, E, print, lambda entry: entry.number != 1)
+        page = json.loads(bytes(data or b""))
+        found.append([(each["name"], each["title"]) for each in page["prompts"]])
+        assert page["cacheScope"] == "private"
+        cursor = page.get("nextCursor")
+    assert found == [[("n0", "now"), ("n2", "now")], [("n3", "now"), ("n4", "now")]]

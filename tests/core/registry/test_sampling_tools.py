@@ -210,6 +210,15 @@ def test_last_round_forbids_tools(version: str) -> None:
     assert "uses tools in round 3, with toolChoice none" in error["message"]
 
 
+@pytest.mark.parametrize("rounds", [2, 10])
+def test_rounds_are_from_two_to_ten(rounds: int) -> None:
+    shop = Shop(max_rounds=rounds)
+    use = uses(("stock", {"article": "oolong"}))
+    message = shop.stage(D).whole_call("advise", *[use] * (rounds - 1), says("Yes."))
+    assert text_of(message) == "Yes."
+    assert len(shop.runs) == rounds - 1
+
+
 @both_revisions
 def test_default_rounds_fit_into_one_call_of_every_revision(version: str) -> None:
     shop = Shop()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_core import ALL, DIALECTS, Connection, Dialect, Limits, Peer, RequestReceived, Role
+from mcp_core import ALL, DIALECTS, Connection, Dialect, Limits, Peer, Rate, RequestReceived, Role
 from mcp_core.protocol.jsonrpc._codec import encode
 from mcp_core.registry import DeclarationError, Invocation, Server
 from mcp_core.types import (
@@ -309,3 +309,25 @@ def test_server_lifespan_gets_the_server() -> None:
 
     assert asyncio.run(value_of(Server("s", lifespan=lifespan))) == "of s"
     assert asyncio.run(value_of(Server("s"))) is None
+
+
+def test_tool_without_limits_of_its_calls_has_none() -> None:
+    server = Server("s")
+    server.add_tool(lambda: 1, name="free", description="d")
+    server.add_tool(lambda: 1, name="slow", description="d", rate=Rate(1, 1))
+    assert server._tools["free"].limits is None
+    limits = server._tools["slow"].limits
+    assert limits is not None
+    assert limits.timeout is None
+    assert repr(limits.buckets) == "<Buckets of 0 keys>"
+
+
+def test_declaration_in_use_names_the_server_only_if_it_is_an_outer_one() -> None:
+    inner, outer = Server("inner"), Server("outer")
+    inner.add_tool(lambda: 1, name="t", description="d")
+    outer.add_tool(lambda: 1, name="m_u", description="d")
+    outer.mount(inner, "m")
+    for name, text in (("t", "tool 't' already"), ("u", "tool 'm_u' already on server 'outer'")):
+        with pytest.raises(DeclarationError) as caught:
+            inner.add_tool(lambda: 1, name=name, description="d")
+        assert str(caught.value) == f"there is a {text}: function '<lambda>'"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from datetime import date
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from mcp_core.registry._validation import (
     check_meta,
     check_tool_name,
     check_uri,
+    time_text,
 )
 from mcp_core.types import Annotations, Icon
 
@@ -175,3 +177,9 @@ def test_server_declares_no_name_and_no_uri_twice() -> None:
         server.add_prompt(lambda: "", name="p", description="Do more.")
     with pytest.raises(DeclarationError, match="there is a resource 'x:1' already"):
         server.add_resource("x:1", lambda: "", name="other")
+
+
+@pytest.mark.parametrize("value", [5, None, date(2026, 1, 2)])
+def test_time_of_another_type_is_refused(value: Any) -> None:
+    with pytest.raises(TypeError, match=f"is a datetime or a text, not {type(value).__name__}$"):
+        time_text(value)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from mcp_core.host import JsonSyntax
 from mcp_core.host.config._members import MemberReader
-from mcp_core.host.config._tree import parse_tree
+from mcp_core.host.config._tree import ValueTree, parse_tree
 
 if TYPE_CHECKING:
     from mcp_core.host import ConfigProblem
@@ -44,3 +47,20 @@ def test_member_of_wrong_type_is_a_problem_of_its_server() -> None:
         ("f:1:53: o.g: must be a number above 0", "x"),
     ]
     assert reader.wrong == set("abcefg")
+
+
+def test_longest_number_that_stands_for_its_text_has_64_bits() -> None:
+    values = {"a": 2**64 - 1, "b": -(2**64 - 1), "c": 0.5, "d": True, "e": 2**64}
+    reader, problems = reader_of({"env": values})
+    reader.text_map("env")
+    assert [each.place.member for each in problems] == ["o.env.d", "o.env.e"]
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan, -math.inf, 0, -1, True, "5"])
+def test_number_that_is_not_positive_is_a_problem(value: Any) -> None:
+    """TOML and YAML have infinity."""
+    problems: list[ConfigProblem] = []
+    reader = MemberReader(ValueTree({"t": value}), (), {"t": value}, problems)
+    assert reader.positive("t") is None
+    assert [each.problem for each in problems] == ["must be a number above 0"]
+    assert MemberReader(ValueTree({}), (), {"t": 0.001}, problems).positive("t") == 0.001

@@ -472,7 +472,8 @@ def test_read_policy_empty_file_allows_all() -> None:
 @pytest.mark.parametrize(
     ("pattern", "text", "matches"),
     [("a", "a", True), ("a", "ab", False), ("*", "", True), ("a*a", "a", False),
-     ("a*a", "aa", True), ("a*b*c", "axxbxc", True), ("a*b*b", "ab", False), ("**", "x", True)],
+     ("a*a", "aa", True), ("a*b*c", "axxbxc", True), ("a*b*b", "ab", False), ("**", "x", True),
+     ("a*c", "ab", False), ("a*", "b", False), ("*a", "ab", False)],
 )  # fmt: skip
 def test_star_stands_for_any_text(pattern: str, text: str, matches: bool) -> None:
     assert matches_text(pattern, text) == matches

@@ -356,3 +356,25 @@ def test_only_lists_of_gemini_that_are_there_twice_turn_servers_off(
     found = read_config(text, file="settings.json")
     assert [each.place.member for each in found.problems] == problems
     assert found.servers["a"].disabled is is_disabled
+
+
+@pytest.mark.parametrize(
+    ("file", "servers", "entry", "usable"),
+    [
+        (".copilot/mcp-config.json", "mcpServers", {"tools": ["*"]}, {"read", "write"}),
+        (".copilot/mcp-config.json", "mcpServers", {"tools": ["read"]}, {"read"}),
+        ("goose/config.yaml", "extensions", {"available_tools": []}, {"read", "write"}),
+        ("goose/config.yaml", "extensions", {"available_tools": ["read"]}, {"read"}),
+    ],
+)
+def test_list_that_stands_for_all_tools_restricts_nothing(
+    file: str, servers: str, entry: dict[str, Any], usable: set[str]
+) -> None:
+    command = "cmd" if servers == "extensions" else "command"
+    text = json.dumps({servers: {"x": {command: "c", **entry}}})
+    found = read_config(text, file=file)
+    assert found.problems == ()
+    tools = {
+        each for each in ("read", "write") if found.servers["x"].find_tool_denial(each) is None
+    }
+    assert tools == usable

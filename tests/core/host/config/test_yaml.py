@@ -32,6 +32,7 @@ VALUES = [
     ("{1: a, true: b, ~: c}", {"1": "a", "true": "b", "~": "c"}),
     ("a: &x {b: 1}\nc: *x", {"a": {"b": 1}, "c": {"b": 1}}),
     ("&k a: &v 1\n*k : *v\n", {"a": 1}),
+    ("[.inf, +.INF, .Inf]", [math.inf] * 3),
     ("[yes, no, on, off, y]", ["yes", "no", "on", "off", "y"]),
     ("[22:80, 190:20:30]", ["22:80", "190:20:30"]),
     ("[2024-01-01, =, <<]", ["2024-01-01", "=", "<<"]),
@@ -195,3 +196,10 @@ def test_any_text_is_a_value_or_an_error_with_a_place(text: str) -> None:
         assert 1 <= error.line <= text.count("\n") + 2
         assert error.column is not None
         assert error.column >= 1
+
+
+@pytest.mark.parametrize("text", [".nan", ".NaN", ".NAN"])
+def test_nan_is_a_number_that_is_none(text: str) -> None:
+    root = parse_yaml(text)
+    assert root is not None
+    assert math.isnan(root.value)

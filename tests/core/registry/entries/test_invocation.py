@@ -134,3 +134,35 @@ def test_invocation_tool_error_shows_its_text() -> None:
 def test_invocation_is_abstract() -> None:
     with pytest.raises(TypeError):
         Invocation(None, False, {}, E)  # type: ignore[abstract, arg-type]
+
+
+def test_invocation_of_a_plain_def_marks_the_context_while_it_runs() -> None:
+    """In a worker thread it isn't marked: middleware may use the context meanwhile."""
+    found: list[bool] = []
+
+    def look(context: Context) -> str:
+        found.append(context.in_plain_def)
+        return "x"
+
+    for thread in (False, True):
+        own = Server("s")
+        own.add_tool(look, name="look", description="Look.", thread=thread)
+        context = context_of(request("tools/call", {"name": "look"}), own)
+        assert prepared(own, "tools/call", {"name": "look"}).call(context) == "x"
+        assert not context.in_plain_def
+    assert found == [True, False]
+
+
+def test_invocation_that_is_deferred_awaits_what_the_function_returned() -> None:
+    plan = prepared(server, "tools/call", {"name": "add", "arguments": {"a": 1}})
+
+    async def later() -> int:
+        return 7
+
+    plan.defer(later())
+    assert (plan.is_async, plan.wants_context) == (True, False)
+
+    async def run() -> Any:
+        return await plan.call()
+
+    assert asyncio.run(run()) == 7

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import base64
+import math
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from mcp_core.registry import Audio, File, Image
-from mcp_core.registry.functions._content import base64_of, block_of, blocks_of, json_text
+from mcp_core.registry.functions._content import (
+    base64_of,
+    block_of,
+    blocks_of,
+    check_result,
+    json_text,
+)
 from mcp_core.types import (
     Annotations,
     AudioContent,
+    CallToolResult,
     EmbeddedResource,
+    GetPromptResult,
     ImageContent,
+    ListToolsResult,
+    PromptMessage,
+    ReadResourceResult,
     ResourceContents,
     ResourceLink,
     TextContent,
@@ -118,3 +132,41 @@ def test_media_of_anything_but_bytes_say_how_to_read_the_file(kind: Any, data: A
         f"{name} takes the bytes of a file, not {data!r}: "
         f"read the file first, as in {name}(Path(path).read_bytes())"
     )
+
+
+NAN = {"a": math.nan}
+IN_RESOURCE = ResourceContents(uri="x:", text="", meta=NAN)
+
+
+@pytest.mark.parametrize(
+    ("result", "problem"),
+    [
+        (GetPromptResult(messages=[], meta=NAN), "_meta.a is NaN"),
+        (
+            GetPromptResult(messages=[PromptMessage("user", TextContent("x", meta=NAN))]),
+            "messages[0].content._meta.a is NaN",
+        ),
+        (ReadResourceResult(contents=[IN_RESOURCE]), "contents[0]._meta.a is NaN"),
+        (CallToolResult(content=[TextContent("x", meta=NAN)]), "content[0]._meta.a is NaN"),
+        (
+            CallToolResult(content=[EmbeddedResource(IN_RESOURCE)]),
+            "content[0].resource._meta.a is NaN",
+        ),
+        (CallToolResult(content=[], structured_content=NAN), "structuredContent.a is NaN"),
+        (
+            CallToolResult(content=[TextContent("x", annotations=Annotations(priority=2))]),
+            "the priority 2 is not from 0 (optional) to 1 (needed)",
+        ),
+        # Nothing is wrong with these, or they are checked later.
+        (CallToolResult(content=[TextContent("x", annotations=Annotations(priority=1))]), ""),
+        (CallToolResult(content=[TextContent("x", meta={"a": None})], meta={"b": None}), ""),
+        (CallToolResult(content=[], structured_content=Raw(b'{"a":null}')), ""),
+        (ListToolsResult(tools=[], meta=NAN), ""),
+    ],
+)
+def test_result_with_what_json_lacks_is_refused(result: Any, problem: str) -> None:
+    if not problem:
+        check_result(result)
+        return
+    with pytest.raises(ValueError, match=f"^{re.escape(problem)}"):
+        check_result(result)

@@ -205,6 +205,12 @@ def test_inspect_function_class_in_the_closure_resolves() -> None:
     assert names(inspect_function(h)) == ["x"]
     later = 1
 
+    def k(x: Local) -> Any:
+        return Early, Local
+
+    assert inspect_function(k).parameters[0].annotation is Local
+    Early = 1  # noqa: N806 - it comes before `Local` in the closure
+
 
 def generator() -> Iterator[int]:
     yield 1

@@ -8,7 +8,7 @@ import sys
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import jsonschema
 import msgspec
@@ -23,8 +23,10 @@ from mcp_core.registry import DeclarationError
 from mcp_core.registry.functions import _types
 from mcp_core.registry.functions._function import inspect_function
 from mcp_core.registry.functions._output import Output
-from mcp_core.registry.functions._pydantic import InvalidValue, PydanticType
+from mcp_core.registry.functions._pydantic import InvalidValue, PydanticType, uses_pydantic
 from mcp_core.registry.functions._signature import ArgumentReader, InvalidArguments, TextReader
+
+T = TypeVar("T")
 
 
 class Item(BaseModel):
@@ -428,6 +430,18 @@ def test_text_reader_reads_text_with_pydantic_and_fills_defaults() -> None:
     assert reader.read({"count": "5", "names": '["a"]'}) == {"count": 5, "names": ["a"]}
     with pytest.raises(InvalidArguments, match="Invalid argument `count`: input should be greater"):
         reader.read({"count": "0"})
+
+
+class Crate(msgspec.Struct, Generic[T]):
+    content: T
+
+
+def test_model_that_is_the_argument_of_a_struct_is_left_to_msgspec() -> None:
+    """Pydantic cannot read the Struct."""
+    assert uses_pydantic(Item)
+    assert uses_pydantic(list[Item])
+    assert not uses_pydantic(Crate[Item])
+    assert read(Crate[Item], f'{{"content":{ITEM}}}') == Crate(TEA)
 
 
 class InStruct(msgspec.Struct):

@@ -20,6 +20,7 @@ from mcp_core.registry import DeclarationError
 from mcp_core.registry.functions._function import inspect_function
 from mcp_core.registry.functions._signature import ArgumentReader, InvalidArguments
 from mcp_core.registry.functions._types import encode_value
+from tests.core.registry.functions.test_aliases import Even
 
 
 @dataclasses.dataclass
@@ -80,6 +81,8 @@ ONE = "12345678-1234-5678-1234-567812345678"
         (Color | str, '"blue"', "blue"),
         (Path | int, "3", 3),
         (Decimal, '"1.10"', Decimal("1.10")),
+        (object, '{"a":[1]}', {"a": [1]}),
+        (list[object], '[1,"a"]', [1, "a"]),
     ],
 )
 def test_argument_reader_path_or_union_is_converted(
@@ -149,3 +152,13 @@ def test_encode_value_path_is_text_and_unknown_class_raises() -> None:
     assert encode_value({"a": Path("b")}) == b'{"a":"b"}'
     with pytest.raises(TypeError, match="type Opaque is unsupported"):
         encode_value([Opaque()])
+
+
+def test_schema_of_a_union_or_an_alias_of_one_type_has_no_alternatives() -> None:
+    """An `anyOf` of one would only take place in the model's context."""
+    circle = {"type": "object", "additionalProperties": {"$ref": "#/$defs/Even"}}
+    assert reader_of(Even).schema["$defs"] == {"Even": {"type": "array", "items": circle}}
+    assert reader_of(list[object]).schema["properties"] == {"x": {"type": "array", "items": {}}}
+    assert reader_of(Circle | Box).schema["properties"] == {
+        "x": {"anyOf": [{"$ref": "#/$defs/Circle"}, {"$ref": "#/$defs/Box"}]}
+    }
