@@ -14,7 +14,6 @@ import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -209,12 +208,13 @@ def _hide_secrets(target: Target) -> Callable[[str], str]:
 def _find_program(target: Target) -> str:
     if target.file:
         return f"{target.file} is a Python file"
-    program = Path(target.server[0])
-    if len(program.parts) > 1 and target.cwd is not None:
-        program = target.cwd / program
+    program = target.server[0]
+    is_path = os.path.dirname(program) != ""  # noqa: PTH120 - `Path` drops the "./" of "./server"
+    if is_path and target.cwd is not None:
+        program = str(target.cwd / program)
     path = dict(target.env).get("PATH")
     if shutil.which(program, path=path) is None:
-        if len(program.parts) > 1:
+        if is_path:
             raise CliError(
                 f"{program} is not a program; is the path right, and may you execute it?"
             )
