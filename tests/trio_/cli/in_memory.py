@@ -116,7 +116,7 @@ class MemoryCommand:
         with self._patch.context() as patch:
             patch.setattr(sys, "stdout", files[0])
             patch.setattr(sys, "stderr", files[1])
-            patch.setattr(trio, "run", self._run)
+            patch.setattr(trio, "run", self.run_with_jumping_clock)
             try:
                 status = main([*words, *(target or "").split()])
             except SystemExit as exc:
@@ -126,7 +126,7 @@ class MemoryCommand:
         out, err = (file.buffer.getvalue().decode() for file in files)  # type: ignore[attr-defined]
         return Output(status, out.replace("\x1b", "^"), err.replace("\x1b", "^"))
 
-    def _run(self, *arguments: Any, **options: Any) -> Any:
+    def run_with_jumping_clock(self, *arguments: Any, **options: Any) -> Any:
         # A clock that jumps while all wait.
         return self._trio_run(*arguments, **{"clock": MockClock(autojump_threshold=0), **options})
 
