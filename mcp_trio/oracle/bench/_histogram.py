@@ -109,7 +109,7 @@ class Histogram:
         """
         if not 0 <= percent <= 100:
             raise ValueError(f"a percentile is from 0 to 100, not {percent!r}")
-        if not self.count or percent == 0:
+        if percent == 0:
             return self.shortest
         # The nearest rank. 99.9 % of 1000 is 999, but in floats a little more.
         rank = min(ceil(percent * self.count / 100 - 1e-9), self.count)

@@ -37,7 +37,6 @@ async def serve_over_http(
         nursery.start_soon(driver.keep_time)
         nursery.start_soon(serve_connections, driver.serve, listeners, _MAX_CONNECTIONS)
         await stop.wait()
-        nursery.cancel_scope.cancel()
 
 
 class _ReplayDriver:
@@ -105,7 +104,6 @@ class _ReplayDriver:
                     else:
                         await event.wait()
                         event = self._waiting[exchange] = trio.Event()
-                nursery.cancel_scope.cancel()
         finally:
             del self._waiting[exchange]
             if not exchange.is_over:

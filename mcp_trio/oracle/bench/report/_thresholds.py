@@ -57,7 +57,7 @@ class Threshold:
     name: str
     operator: str
     limit: float
-    is_share: bool = False
+    is_share: bool
 
     @classmethod
     def parse(cls, text: str) -> Threshold:
