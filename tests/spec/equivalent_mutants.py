@@ -794,4 +794,28 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "self._slowest[name] = max(seconds, self._slowest.get(name, -1.0))",
         "no call takes less than no time",
     ),
+    Equivalent(
+        "mcp_trio/oracle/bench/_requests.py::Mix.worker",
+        "if len(self._calls) == 1:\n    ...",
+        "if len(self._calls) == 0:\n    ...",
+        "all draws are of the same call: only slower",
+    ),
+    Equivalent(
+        "mcp_trio/oracle/bench/_requests.py::Mix.worker",
+        "if len(self._calls) == 1:\n    ...",
+        "if False:\n    ...",
+        "all draws are of the same call: only slower",
+    ),
+    Equivalent(
+        "mcp_trio/oracle/bench/engine/_http_reader.py::HttpReader._read_head",
+        "if not head.closes and head.status >= 200:\n    ...",
+        "if not head.closes and head.status > 200:\n    ...",
+        "a head that isn't remembered is parsed again: only slower",
+    ),
+    Equivalent(
+        "mcp_trio/oracle/replay/_stream.py::_chunks",
+        "if size > _CHUNK:\n    ...",
+        "if True:\n    ...",
+        "the same bytes in more pieces",
+    ),
 )
