@@ -58,6 +58,20 @@ def test_histogram_bars_count_all_latencies(latencies: list[float], number: int)
     assert bars[0] > 0
 
 
+@pytest.mark.parametrize(
+    ("latencies", "bars"),
+    [
+        ([1e-6], [1, 0, 0]),
+        ([1e-6, 1e-6, 1e-3], [2, 0, 1]),
+        ([1e-4, 1e-3, 1e-2, 1e-2], [1, 1, 2]),
+    ],
+)
+def test_histogram_bars_have_equal_steps_from_the_shortest_to_the_longest(
+    latencies: list[float], bars: list[int]
+) -> None:
+    assert Histogram(latencies).bars(3) == bars
+
+
 def test_histogram_empty_gives_zeros() -> None:
     histogram = Histogram()
     assert set(histogram.spectrum().values()) == {0.0}
@@ -85,6 +99,7 @@ def test_histogram_percentile_out_of_range_raises(percent: float) -> None:
         ("buckets", None),
         ("buckets", [[0.1, 1]]),
         ("buckets", [[1e10, 1]]),
+        ("buckets", [[5e9, 1]]),
         ("buckets", [[1.0, -1]]),
         ("buckets", [[1.0, 0.5]]),
         ("buckets", [["1", 1]]),

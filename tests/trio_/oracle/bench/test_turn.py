@@ -226,3 +226,9 @@ def test_varied_call_has_61_lengths_of_its_longest_text() -> None:
 def test_varied_call_without_a_text_stays_alone(params: dict[str, object] | None) -> None:
     call = PreparedCall("tools/call", params, "x")
     assert varied(call) == [call]
+
+
+def test_longest_text_is_varied_of_any_name() -> None:
+    params = {"name": "echo", "arguments": {"a_long_name": "ab", "b": "abcd"}}
+    calls = varied(PreparedCall("tools/call", params, "tools/call echo"))
+    assert {call.params["arguments"]["a_long_name"] for call in calls if call.params} == {"ab"}

@@ -13,6 +13,7 @@ from mcp_core.http import Url
 from mcp_core.trace import DamagedLine, Judge, read_trace
 from mcp_trio import Context, Server, connect, serve_http
 from mcp_trio.http_server._serve import CannotListen
+from mcp_trio.oracle.proxy import _http
 from mcp_trio.oracle.proxy._http import serve_http_proxy
 from mcp_trio.recording._open import open_recorder
 from tests.harness.world.waiting import PATIENCE
@@ -197,3 +198,45 @@ async def test_port_in_use_is_an_error() -> None:
         port = listener.socket.getsockname()[1]
         with pytest.raises(CannotListen, match="choose another port"):
             await serve_http_proxy(Url.parse("http://127.0.0.1:1/"), port=port)
+
+
+async def test_added_headers_reach_the_server() -> None:
+    """They replace the client's headers of the same names."""
+    received = b""
+    async with trio.open_nursery() as nursery:
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        port = listener.socket.getsockname()[1]
+
+        async def serve() -> None:
+            nonlocal received
+            async with await listener.accept() as stream:
+                received = bytes(await stream.receive_some())
+                await stream.send_all(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+        nursery.start_soon(serve)
+        url = await proxy_of(nursery, f"http://127.0.0.1:{port}/mcp", headers={"X-Token": "a"})
+        request = b"GET /mcp HTTP/1.1\r\nHost: HOST\r\nx-token: b\r\nConnection: close\r\n\r\n"
+        assert b" 204 " in await ask_raw(url, request)
+        nursery.cancel_scope.cancel()
+    async with listener:
+        assert b"X-Token: a\r\n" in received
+        assert b"x-token: b" not in received
+
+
+async def test_proxy_warns_of_hosts_and_limits_its_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each connection costs two of the 1,024 descriptors that a process may have at least."""
+    warned: list[Any] = []
+    limits: list[int] = []
+
+    async def serve(_: object, listeners: list[trio.SocketListener], limit: int) -> None:
+        limits.append(limit)
+        for listener in listeners:
+            await listener.aclose()
+
+    monkeypatch.setattr(_http, "serve_connections", serve)
+    monkeypatch.setattr(_http, "warn_of_missing_hosts", lambda *args: warned.append(args[1:]))
+    await serve_http_proxy(Url.parse("http://127.0.0.1:1/"))
+    assert warned == [("127.0.0.1", "give them a URL with an address in it")]
+    assert limits == [400]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from math import inf
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,8 @@ import trio.testing
 
 from mcp_core.http import Body, End, Head
 from mcp_trio import memory_pair
-from mcp_trio.oracle.replay._http_server import _ReplayDriver
+from mcp_trio.oracle.replay._http_server import _ReplayDriver, serve_over_http
+from tests.harness.world.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
@@ -95,3 +97,72 @@ async def test_replay_server_answers_until_the_connection_is_of_no_use(
     await theirs.aclose()
     found = b"".join([bytes(data) async for data in ours])
     assert re.findall(rb"HTTP/1.1 (\d+) ", found) == received
+
+
+class DueExchange:
+    """An exchange whose response is complete after `finish`."""
+
+    wants_body = False
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self._actions: list[Any] = []
+
+    def finish(self) -> None:
+        self.is_over = True
+        self._actions = [Head(200, [(b"content-length", b"2")]), Body(b"ok"), End()]
+
+    def actions_to_send(self) -> list[Any]:
+        found, self._actions = self._actions, []
+        return found
+
+
+class DueServer:
+    """A played server whose response becomes complete once it is told that its time has come."""
+
+    def __init__(self) -> None:
+        self.next_deadline = inf
+        self.exchange: Any = None
+        self.ready: list[Any] = []
+        self.gone: list[Any] = []
+
+    def begin(self, head: Any) -> Any:
+        self.exchange = DueExchange()
+        self.next_deadline = trio.current_time()
+        return self.exchange
+
+    def advance(self, now: float) -> None:
+        assert now >= self.next_deadline
+        self.next_deadline = inf
+        self.exchange.finish()
+        self.ready.append(self.exchange)
+
+    def take_ready(self) -> list[Any]:
+        found, self.ready = self.ready, []
+        return found
+
+    def disconnected(self, exchange: Any) -> None:
+        self.gone.append(exchange)
+
+
+async def test_response_that_is_due_later_is_sent_when_its_time_has_come() -> None:
+    """The connection stays open for the next request, until the server stops."""
+    server: Any = DueServer()
+    stop = trio.Event()
+    with trio.fail_after(PATIENCE):
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        port = listener.socket.getsockname()[1]
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_over_http, server, [listener], stop)
+            async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+                for _ in range(2):
+                    await stream.send_all(GET)
+                    found = b""
+                    while not found.endswith(b"ok"):
+                        data = await stream.receive_some()
+                        assert data, found
+                        found += data
+                    assert found.startswith(b"HTTP/1.1 200 ")
+                stop.set()
+                assert await stream.receive_some() == b""
+    assert server.gone == []

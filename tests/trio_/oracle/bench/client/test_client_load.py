@@ -25,6 +25,7 @@ from mcp_trio.oracle.bench.client._conversations import CONVERSATIONS, open_conv
 from mcp_trio.oracle.bench.client._progress import ProgressRate, measure_progress
 from tests.core.trace.judge.conversations import C, S, ask, result
 from tests.core.trace.replay.traces import HANDSHAKE, call, recorded, text
+from tests.trio_.oracle.bench.stand_ins import AnswerReader
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -783,3 +784,43 @@ async def test_conversation_whose_ping_fails_is_an_error_by_its_code(autojump_cl
     async with open_conversations(open_load, NoMeter(), timeout=5.0) as load:
         turn = await load.turn(CONVERSATIONS, Pace(2.0, 1, even=True), 1.0)
     assert turn.errors == {"-5": 2}
+
+
+class AskedOnce(StubClient):
+    """A load of one conversation, whose request has this response."""
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__()
+        self.revision, self.server = ERAS[1], "a 1"
+        self.capabilities: dict[str, Any] = {}
+        self._found = answer
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Any]:
+        await trio.lowlevel.checkpoint()
+        yield self
+
+    async def ask(self, method: str, params: Any = None) -> Any:
+        await trio.sleep(0.3)
+        return self._found
+
+
+@pytest.mark.parametrize(
+    ("answer", "errors", "seen"),
+    [
+        ({"result": {"a": 1}}, {}, {"result": {"a": 1}}),
+        ({"error": "x"}, {"no response": 2}, None),
+        ({"error": {"code": -7}}, {"-7": 2}, None),
+    ],
+)
+async def test_worker_of_conversations_reads_the_result_of_the_ping(
+    answer: Any, errors: dict[str, int], seen: Any, autojump_clock: Clock
+) -> None:
+    work = AnswerReader()
+    async with open_conversations(AskedOnce(answer).opened, NoMeter(), timeout=5.0) as load:
+        turn = await load.turn(work, Pace(None, 1), 1.0)
+    assert (turn.errors, work.seen) == (errors, [None, seen])
+
+
+def test_progress_begins_with_nothing() -> None:
+    assert ProgressRate(3) == ProgressRate(3, 0, None, None, 0.0, 0.0, "")

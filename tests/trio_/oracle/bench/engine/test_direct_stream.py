@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -110,3 +111,16 @@ async def test_load_has_direct_connections_and_sees_that_one_was_closed() -> Non
             await theirs.aclose()
             await until(connection.is_stale)
             await connection.drop()
+
+
+async def test_socket_that_takes_nothing_now_gets_all_bytes_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def write(fd: int, data: bytes) -> int:
+        raise BlockingIOError
+
+    async with connected() as (ours, theirs):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", write)
+            await ours.send_all(b"abc")
+        assert await theirs.receive_some() == b"abc"

@@ -185,3 +185,25 @@ def test_reader_of_any_bytes_raises_nothing_else(data: bytes, places: list[int])
             reader.end()
         except (ValueError, TooLarge):
             pass
+
+
+def test_response_with_the_head_of_an_earlier_one_has_its_own_body() -> None:
+    reader = HttpReader()
+    for number in range(3):
+        body = BODY.replace(b"\\n", b"%02d" % number)
+        reader.begin(ID)
+        state = reader.feed(OK + b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+        assert (state, bytes(reader.body)) == (ReadState.COMPLETE, body)
+
+
+@pytest.mark.parametrize(
+    ("first", "status"), [(100, 200), (103, 200), (199, 200), (101, 101), (200, 200)]
+)
+def test_informational_responses_precede_the_response(first: int, status: int) -> None:
+    """101 is the last response in HTTP: what follows it is another protocol."""
+    reader = HttpReader()
+    reader.begin(ID)
+    reader.feed(b"HTTP/1.1 %d X\r\n\r\n" % first if first != 200 else b"")
+    reader.feed(OK + b"Content-Length: 2\r\n\r\n{}")
+    assert reader.head is not None
+    assert reader.head.status == status

@@ -16,7 +16,8 @@ from mcp_core import ConnectFailed
 from mcp_trio.oracle.bench._turn import Pace, TargetGone
 from mcp_trio.oracle.bench.calls._calls import BenchCalls
 from mcp_trio.oracle.bench.engine import _load_process, _processes
-from mcp_trio.oracle.bench.engine._processes import ManyLoads, share_pace
+from mcp_trio.oracle.bench.engine._load import Address
+from mcp_trio.oracle.bench.engine._processes import ManyLoads, open_loads, share_pace
 from tests.trio_.oracle.bench.fake_load import FakeLoad
 
 if TYPE_CHECKING:
@@ -291,3 +292,88 @@ async def test_processes_that_all_fail_raise_the_cause(autojump_clock: MockClock
     load = many(_processes._LoadProcess(cast("Any", ByteProcess())))
     with pytest.raises(ConnectFailed, match="status 7"):
         await load.turn(BenchCalls().work("2026-07-28"), Pace(None, 4), 1.0)
+
+
+# -- Opening ---------------------------------------------------------------------------------------
+
+
+class TalkingProcess:
+    """The child of a `_LoadProcess` that answers each line with the next of its documents."""
+
+    returncode = None
+
+    def __init__(self, *answers: Any) -> None:
+        self.stream = self
+        self._answers = list(answers)
+        self.received: list[Any] = []
+
+    async def send_all(self, data: bytes) -> None:
+        await trio.lowlevel.checkpoint()
+        self.received.append(json.loads(data))
+
+    async def receive_some(self, _: int) -> bytes:
+        await trio.lowlevel.checkpoint()
+        if not self._answers:
+            await trio.sleep_forever()
+        return json.dumps(self._answers.pop(0)).encode() + b"\n"
+
+
+def spawned(monkeypatch: pytest.MonkeyPatch, *processes: Any) -> list[Any]:
+    """Let `open_loads` start these processes. Return a list of how each one is started."""
+    found: list[Any] = []
+    rest = iter(processes)
+
+    @asynccontextmanager
+    async def spawn(argv: Any, **options: Any) -> AsyncIterator[Any]:
+        await trio.lowlevel.checkpoint()
+        found.append((argv[-2:], options["inherit_env"], options["grace"].stdin))
+        yield next(rest)
+
+    monkeypatch.setattr(_processes, "spawn", spawn)
+    return found
+
+
+async def test_processes_get_the_target_and_what_to_call(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    """They inherit the environment, as this process would use it; the first one answers `ask`."""
+    first = TalkingProcess({"ready": ABOUT}, {"answer": {"result": {}}})
+    second = TalkingProcess({"ready": {**ABOUT, "server": "other 2"}})
+    found = spawned(monkeypatch, first, second)
+    calls = BenchCalls(kind="tool", name="echo", arguments={"text": "x"})
+    target = Address("http://127.0.0.1:1/mcp")
+    async with open_loads(target, 2, calls, era=None, timeout=1.0) as load:
+        assert (load.revision, load.server) == (ABOUT["revision"], ABOUT["server"])
+        assert (load.protocol, load.capabilities) == ("HTTP/1.1", {})
+        assert await load.ask("tools/list", {"cursor": "c"}) == {"result": {}}
+    assert first.received == [SETTINGS, ASKED]
+    assert second.received == [SETTINGS]
+    program = ("-m", "mcp_trio.oracle.bench.engine._load_process")
+    assert found == [(program, True, 5.0)] * 2
+
+
+async def test_process_without_a_connection_is_no_load(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    spawned(monkeypatch, TalkingProcess({"ready": ABOUT}), TalkingProcess({"failed": "refused"}))
+    target = Address("http://127.0.0.1:1/mcp")
+    with pytest.raises(ConnectFailed, match="refused"):
+        async with open_loads(target, 2, BenchCalls(), era=None, timeout=1.0):
+            pass
+
+
+async def test_process_that_does_not_answer_has_thirty_seconds_beside_the_timeout(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    """In a turn it also has the turn's seconds, and the timeout for each connection to open."""
+    spawned(monkeypatch, TalkingProcess())
+    target = Address("http://127.0.0.1:1/mcp")
+    with pytest.raises(ConnectFailed, match="within 32 s; fewer --processes may help"):
+        async with open_loads(target, 1, BenchCalls(), era=None, timeout=2.0):
+            pass
+    spawned(monkeypatch, TalkingProcess({"ready": ABOUT}), TalkingProcess({"ready": ABOUT}))
+    async with open_loads(target, 1, BenchCalls(), era=None, timeout=2.0) as load:
+        began = trio.current_time()
+        with pytest.raises(ConnectFailed, match="within 48 s"):
+            await load.turn(BenchCalls().work("2026-07-28"), Pace(None, 5), 6.0)
+        assert trio.current_time() - began == pytest.approx(48)

@@ -83,3 +83,18 @@ def test_ratio_of_a_target_with_itself_is_one(latencies: list[list[float]]) -> N
     turns = [BenchTurn(seconds=1.0, histogram=Histogram(each), rate=1.0) for each in latencies]
     found = latency_ratio(turns, turns)
     assert found is None or found == pytest.approx((1, 1, 1))
+
+
+def test_percentile_lies_within_its_bucket_by_its_rank() -> None:
+    """The hundredth one of two hundred calls is the last one of its bucket, and so at its end."""
+    first = Histogram([0.001] * 100)
+    second = Histogram([0.0001] * 100 + [0.5] * 100)
+    [bucket] = first.buckets()
+    found = latency_ratio([BenchTurn(histogram=first)], [BenchTurn(histogram=second)])
+    assert found is not None
+    assert found.value == pytest.approx(second.buckets()[0].high / (sum(bucket[:2]) / 2))
+    third = Histogram([0.0001] * 300 + [0.5] * 100)
+    found = latency_ratio([BenchTurn(histogram=first)], [BenchTurn(histogram=third)])
+    low, high, _ = third.buckets()[0]
+    assert found is not None
+    assert found.value == pytest.approx((low + (high - low) * 2 / 3) / (sum(bucket[:2]) / 2))

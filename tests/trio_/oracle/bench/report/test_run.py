@@ -148,6 +148,7 @@ class Deaf(FakeLoad):
 async def test_turn_that_cannot_be_cut_is_cancelled(
     answers: bool, seconds: float, ends: float, autojump_clock: MockClock
 ) -> None:
+    """A load that says it ends its turn has two seconds for that, and no more by a second stop."""
     load = Deaf(timeouts=1.0, timeout=60.0)
     load.answers = answers
     run = bench_run(a=load)
@@ -156,6 +157,9 @@ async def test_turn_that_cannot_be_cut_is_cancelled(
         nursery.start_soon(run.measure, [Pace(100, 4)])
         await trio.sleep(61.0 + seconds)
         run.stop()
+        if answers:
+            await trio.sleep(1.0)
+            run.stop()  # a second time, which gives it no further time
     assert trio.current_time() - began == pytest.approx(61.0 + ends)
     assert run.rows[0].turns == []
 

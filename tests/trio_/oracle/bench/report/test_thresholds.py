@@ -97,7 +97,7 @@ VERDICTS = {
 def test_threshold_is_parsed(text: str, parts: tuple[str, str, float, bool]) -> None:
     found = Threshold.parse(text)
     assert (found.name, found.operator, found.is_share) == (parts[0], parts[1], parts[3])
-    assert found.limit == pytest.approx(parts[2])
+    assert found.limit == pytest.approx(parts[2], rel=1e-12)
 
 
 @pytest.mark.parametrize(("text", "problem"), WRONG.items())
