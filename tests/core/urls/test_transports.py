@@ -26,4 +26,6 @@ from mcp_core.urls import http_url, url_transport
 def test_target_has_transport_of_its_scheme(target: str, name: str | None, as_http: str) -> None:
     row = url_transport(target)
     assert (row and row.name) == name
+    assert (row and row.has_login) == (name and name == "http")
+    assert (row and row.is_websocket) == (name and name == "websocket")
     assert http_url(target) == as_http

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import json
 
 from mcp_core.http import AsgiHttpExchange, PlainResponse
-from mcp_core.http.server._asgi import split_scope
+from mcp_core.http.server._asgi import metadata_messages, split_scope
 from tests.harness.wire.router import (
     GET,
     HOST,
@@ -336,3 +336,31 @@ def test_error_texts_have_no_control_characters_of_a_header(name: bytes, value: 
         texts += [json.decode(each).get("error", {}).get("message", "") for each in bodies]
         assert all(text.isprintable() for text in texts), texts
         asked.disconnected(0.0)
+
+
+# -- Metadata --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "length", "body"),
+    [
+        ("GET", 200, b"2", b"{}"),
+        ("HEAD", 200, b"2", b""),
+        ("OPTIONS", 204, None, b""),
+    ],
+)
+def test_metadata_is_served_in_two_messages(
+    method: str, status: int, length: bytes | None, body: bytes
+) -> None:
+    start, rest = metadata_messages(b"{}", scope(method=method))
+    headers = dict(start["headers"])
+    assert (start["type"], start["status"]) == ("http.response.start", status)
+    assert headers.get(b"content-length") == length
+    assert headers.get(b"content-type") == (None if status == 204 else b"application/json")
+    assert rest == {"type": "http.response.body", "body": body, "more_body": False}
+
+
+def test_metadata_is_for_http_only() -> None:
+    assert metadata_messages(b"{}", {"type": "websocket"}) == [{"type": "websocket.close"}]
+    with pytest.raises(ValueError, match="metadata is served for no 'lifespan'"):
+        metadata_messages(b"{}", {"type": "lifespan"})

@@ -14,6 +14,8 @@ from mcp_core.http.wire._host_origin import (
     Origin,
     parse_host,
     parse_origin,
+    served_authority,
+    warning_without_hosts,
 )
 from tests.core.http.hosts import ANYWHERE, HOSTS, LISTED, LOOPBACK, ORIGINS
 
@@ -309,3 +311,36 @@ def test_parse_host_ipv6_spellings_are_equal(address: IPv6Address) -> None:
     )
     assert short == long
     assert (short is None) == (address.ipv4_mapped is not None)
+
+
+@pytest.mark.parametrize(
+    ("bound", "host", "authority"),
+    [
+        (("127.0.0.1", 80), "localhost", Authority("localhost", 80)),
+        (("0.0.0.0", 80), "0.0.0.0", Authority("127.0.0.1", 80)),
+        (("0.0.0.0", 80), "a.test", Authority("127.0.0.1", 80)),
+        (("::", 80), "::", Authority("[::1]", 80)),
+        (("::1", 80), "::1", Authority("[::1]", 80)),
+    ],
+)
+def test_server_on_all_addresses_is_shown_as_loopback(
+    bound: tuple[str, int], host: str, authority: Authority
+) -> None:
+    assert served_authority(bound, host) == authority
+
+
+@pytest.mark.parametrize(
+    ("bound", "warns"),
+    [
+        (["127.0.0.1"], False),
+        (["127.0.0.1", "::1"], False),
+        (["127.0.0.1", "10.0.0.1"], True),
+        (["0.0.0.0"], True),
+        ([], False),
+    ],
+)
+def test_server_that_others_reach_by_address_only_is_warned_of(
+    bound: list[str], warns: bool
+) -> None:
+    text = "listening on a.test, where other machines can connect by IP address only: do this"
+    assert warning_without_hosts(bound, "a.test", "do this") == (text if warns else None)

@@ -52,6 +52,7 @@ def status(policy: ProxyPolicy, head: RequestHead) -> int:
         ([], b"10.0.0.1", 421, 421),
         ([(b"upgrade", b"WebSocket")], b"localhost", 501, 501),
         ([(b"upgrade", b"h2c"), (b"upgrade", b"websocket")], b"localhost", 501, 501),
+        ([(b"upgrade", b"h2c"), (b"x-about", b"websocket")], b"localhost", 204, 200),
         ([(b"origin", b"https://evil.example")], b"localhost", 204, 403),
         ([(b"origin", b"null")], b"localhost", 204, 403),
         ([(b"origin", b"http://localhost")], b"localhost", 204, 200),

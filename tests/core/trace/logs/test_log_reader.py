@@ -301,6 +301,19 @@ def test_splitter_gives_the_elements_of_an_array(
     assert list(splitter.end()) == []
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_splitter_knows_escapes_in_strings_however_they_are_cut(size: int) -> None:
+    """An escaped quote ends no string, and an escaped backslash escapes nothing."""
+    values = ['{"a":"\\"}{"}', '{"a":"\\\\"}', '{"\\\\\\"]":["\\"",{"b":"\\u007b"}]}']
+    data = ("[" + ",".join(values) + "]").encode()
+    splitter = ValueSplitter(1 << 20)
+    found = []
+    for place in range(0, len(data), size):
+        found += [each.text for each in splitter.feed(data[place : place + size])]
+    assert [each.decode() for each in found] == values
+    assert list(splitter.end()) == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("is_array", [False, True])
 def test_reading_takes_constant_memory(is_array: bool) -> None:
@@ -414,6 +427,11 @@ def test_side_is_guessed_by_method_and_id(before: list[Any], message: Any, side:
         ("root=JSONRPCRequest(id=__import__('os').getpid(), jsonrpc='2.0')", None),
         ("jsonrpc='2.0' id=open('x')", None),
         ("jsonrpc='2.0' id=a.b", None),
+        ("jsonrpc='2.0' id=1 result={1: 2}", None),
+        ("jsonrpc='2.0' id=1 result={**{}}", None),
+        ("A(id=1, method='ping')", None),
+        ("[1]", None),
+        ("A(root=B(id=1))", None),
         ("(" * 500, None),
         ("x" * 2_000_000, None),
         ("", None),

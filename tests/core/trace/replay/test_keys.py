@@ -9,7 +9,9 @@ import pytest
 from mcp_core.trace.replay._keys import (
     ANY,
     call_form,
+    digest,
     exact_form,
+    hide,
     parse_pointer,
     wild_form,
     without,
@@ -76,3 +78,41 @@ def test_without_leaves_out_what_is_pointed_at(pointers: list[str], left: Any) -
     value = {"a": [1, {"b": 2, "c": 3}], "*": 4}
     assert without(value, [parse_pointer(each) for each in pointers]) == left
     assert value == {"a": [1, {"b": 2, "c": 3}], "*": 4}
+
+
+def nested(depth: int, value: Any, *, in_lists: bool) -> Any:
+    for _ in range(depth):
+        value = [value] if in_lists else {"a": value}
+    return value
+
+
+@pytest.mark.parametrize("in_lists", [True, False])
+def test_forms_are_read_down_to_a_depth(in_lists: bool) -> None:
+    """No message may exhaust Python's stack."""
+    deep, wild = {"taskId": "a"}, {"taskId": ANY}
+    for depth, found in ((100, wild), (101, deep)):
+        form = nested(depth, deep, in_lists=in_lists)
+        assert wild_form(form) == nested(depth, found, in_lists=in_lists)
+    # A float that is an integer is the same number, as far down.
+    for depth, is_same in ((100, True), (101, False)):
+        pair = [nested(depth, [each], in_lists=in_lists) for each in (1.0, 1)]
+        assert (digest(pair[0]) == digest(pair[1])) is is_same
+
+
+@pytest.mark.parametrize(
+    ("pointer", "expected"),
+    [
+        ("", ANY),
+        ("/a", {"a": ANY, "b": [1, 2]}),
+        ("/b/1", {"a": {"c": 1}, "b": [1, ANY]}),
+        ("/a/c", {"a": {"c": ANY}, "b": [1, 2]}),
+        ("/b/2", {"a": {"c": 1}, "b": [1, 2]}),
+        ("/b/x", {"a": {"c": 1}, "b": [1, 2]}),
+        ("/x", {"a": {"c": 1}, "b": [1, 2]}),
+        ("/a/c/d", {"a": {"c": 1}, "b": [1, 2]}),
+    ],
+)
+def test_hidden_value_is_any_value(pointer: str, expected: Any) -> None:
+    value = {"a": {"c": 1}, "b": [1, 2]}
+    assert hide(value, [parse_pointer(pointer)]) == expected
+    assert value == {"a": {"c": 1}, "b": [1, 2]}

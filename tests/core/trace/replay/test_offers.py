@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcp_core.trace import RecordedOffers, recorded_offers
-from tests.core.trace.judge.conversations import C, S, Sent, ask, error, result
+from tests.core.trace.judge.conversations import C, S, Sent, ask, error, notify, result
 from tests.core.trace.replay.traces import HANDSHAKE, recorded
 
 A, B = {"name": "a", "inputSchema": {}}, {"name": "b", "inputSchema": {}}
@@ -55,3 +55,12 @@ def test_stateless_request_names_its_own_revision() -> None:
 
 def test_request_without_revision_is_left_out() -> None:
     assert offers(*listed(1, tools=[A])) == {}
+
+
+def test_messages_between_the_requests_are_passed_over() -> None:
+    """A notification, a request of no known revision and a result that was cut off end nothing."""
+    said = [C(notify("notifications/x")), *listed(2, tools=[A]), C(notify("notifications/y"))]
+    more = [*listed(3, tools=[B]), C(ask(4, "ping")), S(result(4))]
+    assert offers(*HANDSHAKE, *said, *more)["2025-11-25"].lists == {"tools": [B]}
+    modern = [C(ask(2, "tools/list", _meta=META)), S(result(2, tools=[A]))]
+    assert list(offers(*listed(1, tools=[B]), *modern)) == ["2026-07-28"]
