@@ -27,6 +27,7 @@ from mcp_core import (
 )
 from mcp_core.client._calls import PagedList
 from mcp_core.drivers import CallWait, PendingCall, PendingRequest, deliver
+from mcp_core.protocol.messages._pending import IgnoredRequest
 from mcp_core.types import ListToolsResult, Task, Tool
 
 if TYPE_CHECKING:
@@ -584,3 +585,21 @@ def test_call_invalid_timeout_raises(option: Any, seconds: float) -> None:
     options: Any = {option: seconds}
     with pytest.raises(ValueError, match=f"{option} is a number of seconds"):
         RecordingCall(one(), options)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_reported"),
+    [
+        (PeerError(-32603, "no"), True),
+        (RemoteProtocolError("no"), True),
+        (ConnectionLost("no"), False),
+        (None, False),
+    ],
+)
+def test_request_that_no_task_waits_for_reports_what_its_peer_did(
+    error: BaseException | None, is_reported: bool
+) -> None:
+    reported: list[BaseException] = []
+    IgnoredRequest(reported.append).end({}, error)
+    assert reported == ([error] if is_reported else [])
+    IgnoredRequest().end({}, error)

@@ -105,6 +105,8 @@ def test_undeclared_capability_removes_its_requests(
         ((), {}),
         (("sampling",), {"sampling": {}}),
         (("resources", "subscribe"), {"resources": {"subscribe": {}}}),
+        (("tools", "list_changed"), {"tools": {"listChanged": {}}}),
+        (("extensions", "com.a/my_own"), {"extensions": {"com.a/my_own": {}}}),
     ],
 )
 def test_missing_capability_becomes_json_object(

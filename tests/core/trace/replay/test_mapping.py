@@ -57,7 +57,7 @@ def test_entries_of_a_list_teach_only_what_the_protocol_defines() -> None:
 
 
 def test_input_requests_are_matched_by_method_in_their_order() -> None:
-    """A key that both have stands for itself, wherever it is, and each live one is taken once."""
+    """A key that both have stands for itself, and each live one is taken once."""
     form, roots = {"method": "elicitation/create"}, {"method": "roots/list"}
     recorded = {
         "same": {**form, "a": OLD},
