@@ -818,4 +818,10 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "if True:\n    ...",
         "the same bytes in more pieces",
     ),
+    Equivalent(
+        "mcp_core/adapters/_redis_tasks.py::RedisTaskStore.change",
+        "return bool(removed[0])",
+        "return bool(removed[-1])",
+        "one task is removed, and there is one result",
+    ),
 )

@@ -34,6 +34,7 @@ class PreparedClient:
         reads: to `read`.
         calls: the calls that `run` got.
         after: the positions that `read` got.
+        seconds: the times that `read` got.
     """
 
     def __init__(self, *replies: Any) -> None:
@@ -41,6 +42,7 @@ class PreparedClient:
         self.reads: list[Any] = []
         self.calls: list[RedisCall] = []
         self.after: list[str] = []
+        self.seconds: list[float] = []
         self.is_open = False
 
     @asynccontextmanager
@@ -64,6 +66,7 @@ class PreparedClient:
     async def read(self, stream: str, after: str, *, seconds: float, size: int) -> Any:
         assert stream == "mcp:{lab}:task-changes"
         self.after.append(after)
+        self.seconds.append(seconds)
         entries = _played(self.reads)
         return entries if isinstance(entries, StreamRead) else StreamRead(entries=entries)
 
@@ -258,3 +261,81 @@ def test_watch_of_a_closed_store_waits_for_its_end() -> None:
         await runtime.checkpoint()
 
     assert play(client, scene) == []
+
+
+def test_store_that_is_not_open_says_so_in_every_method() -> None:
+    """Also while its client is open, which something else may use too, and the other way round."""
+    record = new_record()
+    calls: list[Callable[[RedisTaskStore], Awaitable[object]]] = [
+        lambda store: store.get(record.key),
+        lambda store: store.create(record, **MANY),
+        lambda store: store.change(record.key, 1, None),
+        lambda store: store.page("ada", "", 1),
+        lambda store: store.renew_lease("w1", 1.0),
+        lambda store: store.lost(1),
+    ]
+
+    async def fail(store: RedisTaskStore) -> None:
+        for call in calls:
+            with pytest.raises(RuntimeError, match="is not open"):
+                await call(store)
+
+    async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
+        client.is_open = False
+        await fail(store)
+        client.is_open = True
+        await fail(RedisTaskStore(client, "lab"))  # type: ignore[arg-type]
+
+    client = PreparedClient()
+    assert play(client, scene) == []
+    assert len(client.calls) == 1  # of the keys, when it was opened
+
+
+def test_expired_task_that_another_worker_removed_is_not_removed_here() -> None:
+    """Its events would be reported twice."""
+    records = [new_record("a"), new_record("b")]
+    members = [member_of(each.key).encode() for each in records]
+    client = PreparedClient(members, [], [0, 1])
+
+    async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
+        signed = [(b"%d" % each.serial, store._signed(each).data) for each in records]
+        client.replies[1] = [list(row) for row in signed]
+        assert await store.remove_expired(0.0, 3) == [records[1].key]
+
+    assert play(client, scene) == []
+
+
+def test_nothing_is_read_where_there_is_no_task() -> None:
+    async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
+        assert await store.page("ada", "", 3) == []
+
+    client = PreparedClient([])
+    play(client, scene)
+    assert len(client.calls) == 2  # of the keys, and of the page
+
+
+def test_watch_waits_in_redis_for_five_seconds_and_a_second_after_an_outage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = PreparedClient(b"5-7", OUTAGE, b"5-7")
+    client.reads = [OUTAGE]
+    waits: list[float | None] = []
+
+    async def scene(store: RedisTaskStore, runtime: StoreRuntime) -> None:
+        async def wait(event: object, seconds: float | None = None) -> bool:
+            waits.append(seconds)
+            return False
+
+        monkeypatch.setattr(runtime, "wait", wait)
+        async with store.watch() as watch:
+            assert [await anext(watch), await anext(watch)] == [None, None]
+
+    play(client, scene)
+    assert waits == [1.0, 1.0]
+    assert client.seconds == [5.0]
+
+
+def test_store_says_what_its_workers_can_count_on() -> None:
+    """Tasks outlive a worker, and no method is over before Redis has replied."""
+    assert RedisTaskStore.durable
+    assert not RedisTaskStore.immediate
