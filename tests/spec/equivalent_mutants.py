@@ -824,4 +824,10 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "return bool(removed[-1])",
         "one task is removed, and there is one result",
     ),
+    Equivalent(
+        "mcp_core/adapters/_redis_client.py::RedisClient.execute",
+        "return (await self.pipeline([(name, *arguments)]))[0]",
+        "return (await self.pipeline([(name, *arguments)]))[-1]",
+        "one command is sent, and there is one result",
+    ),
 )

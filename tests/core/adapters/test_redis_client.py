@@ -354,6 +354,27 @@ def test_outage_lets_one_command_a_second_through(run: Any) -> None:
         with_client(run, peer, main)
 
 
+def test_client_that_is_opened_again_waits_for_no_earlier_outage(run: Any) -> None:
+    """The breaker, its warnings and the checks of the server are those of one time of use."""
+    with RedisPeer() as peer:
+
+        async def main(runtime: Any) -> None:
+            client = RedisClient(peer.url, "a")
+            runtime.clock.stands = True
+            for _ in range(2):
+                peer.respond = lambda command: error("LOADING Redis is loading")
+                async with client.opened(runtime):
+                    for _ in range(4):
+                        with pytest.raises(RedisFailure, match="loading its data"):
+                            await client.execute("PING")
+                peer.respond = lambda command: b"+PONG\r\n"
+                async with client.opened(runtime):
+                    assert await client.execute("PING") == b"PONG"
+            assert ["loading" in text for text in runtime.warnings] == [True, True]
+
+        run(main)
+
+
 def test_refused_command_is_no_outage(run: Any) -> None:
     """A server without memory, or an ACL, responds: other commands go on."""
     with RedisPeer(lambda command: error("OOM command not allowed")) as peer:

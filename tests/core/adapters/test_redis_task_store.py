@@ -317,6 +317,7 @@ def test_nothing_is_read_where_there_is_no_task() -> None:
 def test_watch_waits_in_redis_for_five_seconds_and_a_second_after_an_outage(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """An outage costs a request a second, and a change is found without a delay."""
     client = PreparedClient(b"5-7", OUTAGE, b"5-7")
     client.reads = [OUTAGE]
     waits: list[float | None] = []
