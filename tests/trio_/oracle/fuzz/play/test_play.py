@@ -17,7 +17,7 @@ NEW = "2026-07-28"
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wipe"}}'
 
 
-class NotedSession(StubSession):
+class SendingStubSession(StubSession):
     """A session that keeps the bytes that are sent, and has a member of `_meta`."""
 
     def __init__(self, **more: Any) -> None:
@@ -96,7 +96,7 @@ def test_play_is_over_with_its_session_or_the_wanted_fault(
 def test_request_has_its_params_and_the_meta_of_its_revision(
     params: Any, options: Any, sent: Any
 ) -> None:
-    play = play_on(NotedSession())
+    play = play_on(SendingStubSession())
     message = play.make_request("tools/list", params, **options)
     wanted = {"jsonrpc": "2.0", "id": 1_001, "method": "tools/list"}
     assert message == (wanted if sent is None and params is not None else wanted | {"params": sent})
@@ -115,7 +115,7 @@ def test_request_has_its_params_and_the_meta_of_its_revision(
 async def test_request_whose_id_comes_again_is_owed_nothing_in_a_session(
     revision: str, ids: Any, owed: list[bool]
 ) -> None:
-    play = play_on(NotedSession(revision=revision))
+    play = play_on(SendingStubSession(revision=revision))
     assert [(await play.send("tools/list", {}, id)).is_owed for id in ids] == owed
     assert all(each.is_plain for each in play.session.requests)
     assert not (await play.send("tools/list", {}, [2**60])).is_plain
@@ -125,7 +125,7 @@ async def test_request_whose_id_comes_again_is_owed_nothing_in_a_session(
     ("params", "sent"), [("absent", None), ({}, None), ({"a": 1}, {"a": 1}), ([], []), (None, None)]
 )
 async def test_notification_has_params_unless_they_are_empty(params: Any, sent: Any) -> None:
-    play = play_on(NotedSession())
+    play = play_on(SendingStubSession())
     await play.notify("acme/a", params)
     [message] = play.session.sent
     wanted = {"jsonrpc": "2.0", "method": "acme/a"}
@@ -163,7 +163,7 @@ WRONG = {"content": 7, "roots": "x", "action": None}
 async def test_response_to_the_server_is_right_or_wrong_in_one_way(
     request_: Any, how: str, count: int, members: Any, is_misled: bool
 ) -> None:
-    play = play_on(NotedSession())
+    play = play_on(SendingStubSession())
     await play.respond_to(request_, how)
     sent = play.session.sent
     assert len(sent) == count
@@ -179,7 +179,7 @@ async def test_request_is_cancelled_by_its_exchange_or_a_notification(
 ) -> None:
     """Only a call can go on nevertheless, so its time is noted."""
     await trio.sleep(3.0)
-    play = play_on(NotedSession(exchange=exchange))
+    play = play_on(SendingStubSession(exchange=exchange))
     request = make(id=9)
     await play.cancel_request(request)
     assert request.cancelled
@@ -190,7 +190,7 @@ async def test_request_is_cancelled_by_its_exchange_or_a_notification(
 
 
 def guarded() -> Play:
-    return play_on(NotedSession(), guard=CallGuard(set(), lambda: {"wipe"}))
+    return play_on(SendingStubSession(), guard=CallGuard(set(), lambda: {"wipe"}))
 
 
 async def test_guard_stops_each_message_that_calls_a_tool() -> None:
@@ -226,7 +226,7 @@ async def test_guard_stops_bytes_that_call_a_tool_in_parts(parts: list[bytes], c
     except ToolNotAllowed:
         pass
     assert play.session.data == parts[:count]
-    free = play_on(NotedSession())
+    free = play_on(SendingStubSession())
     for part in parts:
         await free.send_bytes(part)
     assert free.session.data == parts

@@ -175,6 +175,7 @@ async def test_session_gets_the_requests_that_its_server_drops(
 async def test_fresh_play_has_a_player_and_a_session_of_its_own(
     kind: str, has_processes: bool, timeout: float | None, seconds: float, autojump_clock: Any
 ) -> None:
+    """The player gets all options of the play. Without a timeout it has the usual one."""
     made: list[tuple[Any, ...]] = []
 
     def new_player(timeout: float, **options: Any) -> Player:
