@@ -23,6 +23,7 @@ from mcp_trio.oracle.fuzz.campaign._examination import (
 )
 from mcp_trio.oracle.fuzz.campaign._findings import FuzzFinding
 from mcp_trio.oracle.fuzz.campaign._shrink import ShrinkBudget
+from mcp_trio.oracle.fuzz.causes._cause import Cause
 from mcp_trio.oracle.fuzz.draw._choices import CaseChoices
 from mcp_trio.oracle.fuzz.play._unanswered import HUNG, NEVER, STOPPED
 
@@ -390,13 +391,14 @@ async def test_smaller_case_is_the_longer_part_that_has_shown_the_fault() -> Non
 
 
 @pytest.mark.parametrize(
-    ("hits", "size", "may"), [(3, 2, True), (2, 2, True), (1, 2, False), (3, 1, False)]
+    ("hits", "count", "size", "may"),
+    [(3, 3, 2, True), (2, 3, 2, True), (1, 3, 2, False), (1, 2, 2, False), (3, 3, 1, False)],
 )
 async def test_finding_is_made_smaller_if_most_plays_have_shown_it(
-    hits: int, size: int, may: bool
+    hits: int, count: int, size: int, may: bool
 ) -> None:
     examiner, plays = examiner_of(never_shows, shrinks=True)
-    finding = FuzzFinding(fault=SHOWN, case=[BEGIN, ASK][:size], hits=hits, plays=3)
+    finding = FuzzFinding(fault=SHOWN, case=[BEGIN, ASK][:size], hits=hits, plays=count)
     assert examiner._may_shrink(finding) is may
     await examiner.shrink(finding)
     assert bool(plays.played) is may
@@ -426,9 +428,12 @@ async def test_case_before_the_smallest_ones_is_confirmed_in_growing_steps(
     def shows(case: Case, number: int) -> list[TargetFault]:
         return [] if PAUSE in case or case[1][1] in lost else [SHOWN]
 
-    examiner, _ = examiner_of(shows)
+    examiner, plays = examiner_of(shows)
     finding = FuzzFinding(fault=SHOWN, case=[BEGIN], hits=3, plays=3)
     found = await examiner._confirm_smaller(smaller, finding)
+    places = [1, 2, 4, 8, 16, 32]
+    in_vain = len(places) if place is None else places.index(place)
+    assert len(plays.played) == 6 * in_vain + 3 * (place is not None), "waits are tried in vain"
     if place is None:
         assert found is None
     else:
@@ -436,6 +441,76 @@ async def test_case_before_the_smallest_ones_is_confirmed_in_growing_steps(
         assert found[:3] == (place, smaller[-place], 3)
     few = await examiner._confirm_smaller(smaller[-1:], finding)
     assert (few is None) is (shown_at > 1)
+
+
+async def test_case_is_made_smaller_once_if_the_smallest_one_is_confirmed() -> None:
+    examiner, plays = examiner_of(lambda case, number: [SHOWN] if ASK in case else [], shrinks=True)
+    finding = FuzzFinding(fault=SHOWN, case=[BEGIN, LISTS, ASK, LISTS], hits=3, plays=3)
+    await examiner.shrink(finding)
+    assert (finding.case, finding.hits, finding.is_cut) == ([BEGIN, ASK], 3, True)
+    short = [options for options in plays.options if options[0] == 0.5]
+    assert finding.shrink_plays < len(short)  # each case that shows it is played twice
+    assert plays.played[0] == [BEGIN]
+    assert plays.played[-3:] == [[BEGIN, ASK]] * 3
+    assert len(plays.played) == len(short) + 4
+
+
+async def test_case_is_made_smaller_three_times_if_each_result_is_lost_again() -> None:
+    """A play of the shrinking shows it, and no confirmation does."""
+    shown: list[int] = []
+    examiner, plays = examiner_of(never_shows, shrinks=True)
+
+    async def play(case: Case, timeout: float | None = None, **options: Any) -> Outcome:
+        await trio.lowlevel.checkpoint()
+        plays.options.append((timeout,))
+        is_shown = timeout is not None and ASK in case
+        shown.append(is_shown)
+        return Outcome(faults=[SHOWN] if is_shown else [])
+
+    plays.play = play  # type: ignore[method-assign]
+    case: Case = [BEGIN, LISTS, ASK]
+    finding = FuzzFinding(fault=SHOWN, case=case, hits=3, plays=3)
+    await examiner.shrink(finding)
+    assert (finding.case, finding.hits, finding.is_cut) == (case, 3, False)
+    rounds = "".join("s" if timeout else "c" for (timeout,) in plays.options).split("c")
+    assert len([each for each in rounds if each]) == 3
+
+
+# -- Causes ----------------------------------------------------------------------------------------
+
+
+async def test_cause_of_a_call_needs_no_further_play() -> None:
+    """The tool's code can show it, so neither another method nor another message says more."""
+    fault = TargetFault(kind="row", row="RPC-7", method="tools/call")
+    examiner, plays = examiner_of(lambda case, number: [fault], shrinks=True)
+    case: Case = [BEGIN, ("call", "t", {}, ())]
+    finding = FuzzFinding(fault=fault, case=case, hits=3, plays=3)
+    assert await examiner.find_cause(finding) == Cause("RPC-7", "request", "t")
+    assert plays.played == []
+
+
+@pytest.mark.parametrize(
+    ("hits", "plain_shows", "shape", "step"),
+    [
+        (3, (2, 3, 4, 5), "request", ("request", "tools/list", {}, "int")),
+        (3, (2, 3, 4), "request params:number", ("request", "tools/list", 5, "int")),
+        (3, (), "request params:number", ("request", "tools/list", 5, "int")),
+        (2, (2, 3, 4, 5), "request params:number", ("request", "tools/list", 5, "int")),
+    ],
+)
+async def test_cause_is_a_valid_message_if_each_play_of_it_shows_the_fault(
+    hits: int, plain_shows: tuple[int, ...], shape: str, step: Step
+) -> None:
+    """The first play is without the message. For a flaky fault nothing is played."""
+    fault = TargetFault(kind="row", row="RPC-7", method="tools/list")
+    drawn: Case = [BEGIN, ("request", "tools/list", 5, "int")]
+    examiner, plays = examiner_of(
+        lambda case, number: [fault] if number in plain_shows else [], shrinks=True
+    )
+    finding = FuzzFinding(fault=fault, case=drawn, hits=hits, plays=3)
+    assert await examiner.find_cause(finding) == Cause("RPC-7", shape, "tools/list")
+    assert finding.case == [BEGIN, step]
+    assert plays.played[:1] == ([[BEGIN]] if hits == 3 else [])
 
 
 # -- Proofs ----------------------------------------------------------------------------------------

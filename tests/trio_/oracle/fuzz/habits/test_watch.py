@@ -203,6 +203,7 @@ def test_response_that_a_shown_habit_takes_away_is_not_waited_for() -> None:
     [
         ([STARTS_NEW, ("notify", "notifications/acme", {})], True),
         ([STARTS_NEW, ("on", 1, "notify", "notifications/acme", {})], True),
+        ([("open", NEW), ("notify", "notifications/acme", {})], True),
         ([STARTS_NEW, ("cancel", 0)], True),
         ([STARTS_NEW, ("progress", 0)], True),
         ([STARTS_NEW, ("request", "tools/list", {}, "int", "absent")], True),
@@ -234,6 +235,7 @@ def test_process_is_spoilt_by_the_message_of_a_habit_that_lasts(case: Case, spoi
     ("step", "single"),
     [
         (("burst", 3, "ping", [1]), ("request", "ping", [1], "int")),
+        (("burst", 3, "ping", [1], "text"), ("request", "ping", [1], "int")),
         (("burst", 3, "ping"), ("request", "ping")),
         (("burst", 3), ("burst", 3)),
         (ARRAY, ARRAY),
@@ -350,3 +352,111 @@ def test_habit_of_a_framework_is_known_only_with_its_lists(is_framework: bool) -
 def test_habit_needs_its_name_sdks_row_predicates_and_probe() -> None:
     found = Habit("n", "s", {}, "RPC-7", bool, bool, ARRAY)
     assert (found.is_silence, found.mark, found.lasts, found.is_of_framework) == (0, "", 0, 0)
+
+
+# -- Habits that last ------------------------------------------------------------------------------
+
+LASTING = BY_NAME["keeps-old-revision"]
+NOTE: Step = ("notify", "notifications/acme", {})
+OPENED_NEW: Case = [STARTS_NEW, ("page", "server/discover", "first")]
+CHANGED = TargetFault(kind="row", row="RPC-30", method="tools/list")
+
+
+class ChangedPlays(SilentPlays):
+    """Plays that show a fault if their case has a step, or always."""
+
+    def __init__(self, step: Step | None) -> None:
+        super().__init__()
+        self.step = step
+
+    async def play(self, case: Case, *args: Any, **options: Any) -> Outcome:
+        await trio.lowlevel.checkpoint()
+        self.played.append((case, *args))
+        is_shown = self.step is None or self.step in case
+        return Outcome(faults=[CHANGED] if is_shown else [TargetFault(kind="row", row="RPC-1")])
+
+
+OTHER_NOTE: Step = ("notify", "notifications/other", {})
+
+
+@pytest.mark.parametrize(
+    ("shown_by", "is_needed", "last"),
+    [
+        (NOTE, True, [NOTE, LISTED_TOOLS]),
+        (OTHER_NOTE, True, [OTHER_NOTE, LISTED_TOOLS]),
+        (None, False, [LISTED_TOOLS]),
+        (ARRAY, False, [OTHER_NOTE, LISTED_TOOLS]),
+    ],
+)
+async def test_message_is_needed_if_a_case_shows_its_fault_with_it_only(
+    shown_by: Step | None, is_needed: bool, last: Case
+) -> None:
+    """It is played without the message, then with the habit's probe, then as it was."""
+    watch, plays = watch_of(ChangedPlays(shown_by))
+    case: Case = [STARTS_NEW, OTHER_NOTE, LISTED_TOOLS]
+    assert await watch._needs_message(LASTING, CHANGED, case) is is_needed
+    wanted = [[LISTED_TOOLS], [NOTE, LISTED_TOOLS], [OTHER_NOTE, LISTED_TOOLS]]
+    count = wanted.index(last) + 1
+    assert [case for case, *_ in plays.played] == [[*OPENED_NEW, *each] for each in wanted[:count]]
+
+
+async def test_lasting_habit_explains_a_row_once_a_play_has_shown_it() -> None:
+    """Then faults of that row are explained after its message, in its case or one before it."""
+    watch, plays = watch_of(ChangedPlays(NOTE))
+    watch.shown.append(habit_shown("keeps-old-revision"))
+    case: Case = [STARTS_NEW, NOTE, LISTED_TOOLS]
+    later: Case = [STARTS_NEW, LISTED_TOOLS]
+    assert not watch.explains(CHANGED, case)
+    assert await watch.examine(CHANGED, case) is watch.shown[0]
+    count = len(plays.played)
+    assert count == 2
+    assert watch.explains(CHANGED, case)
+    assert watch.explains(CHANGED, later, [case])
+    assert not watch.explains(CHANGED, later, [later])
+    assert not watch.explains(TargetFault(kind="row", row="RPC-1"), case)
+    assert not watch.explains(TargetFault(kind="crash", row="RPC-30"), case)
+    assert len(plays.played) == count
+    assert watch.shown[0].seen == 3
+
+
+def discovered(*answers: dict[str, Any], raw: str = "") -> list[TraceLine]:
+    """Return the lines of a conversation with as many discoveries as answers."""
+    found = [TraceLine(t=0.0, sender="client", raw=raw), TraceLine(t=0.0, raw="[]")]
+    for id, answer in enumerate(answers):
+        asked = {"jsonrpc": "2.0", "id": id, "method": "server/discover"}
+        found.append(TraceLine(t=0.0, sender="client", raw=json.dumps(asked)))
+        found.append(TraceLine(t=0.0, sender="server", raw=json.dumps({"id": id, **answer})))
+        other = {"id": 100 + id, "error": {"code": -32601}}
+        found.append(TraceLine(t=0.0, sender="server", raw=json.dumps(other)))
+    return found
+
+
+ANSWERED: dict[str, Any] = {"result": {}}
+NO_METHOD: dict[str, Any] = {"error": {"code": -32601, "message": "none"}}
+
+
+@pytest.mark.parametrize(
+    ("answers", "is_changed"),
+    [
+        ([ANSWERED, NO_METHOD], True),
+        ([ANSWERED, ANSWERED], False),
+        ([ANSWERED, {"error": {"code": -32600}}], False),
+        ([NO_METHOD, NO_METHOD], False),
+        ([ANSWERED], False),
+        ([], False),
+        ([ANSWERED, NO_METHOD, NO_METHOD], False),
+    ],
+)
+async def test_probe_of_a_lasting_habit_changes_the_second_discovery(
+    answers: list[dict[str, Any]], is_changed: bool
+) -> None:
+    class Discovering(SilentPlays):
+        async def play(self, case: Case, *args: Any, **options: Any) -> Outcome:
+            await trio.lowlevel.checkpoint()
+            self.played.append((case, None, options["probes"]))
+            return Outcome(lines=discovered(*answers))
+
+    watch, plays = watch_of(Discovering())
+    probed: Case = [*_opening(NEW), LASTING.probe, ("page", "server/discover", "first")]
+    assert await watch._answers_otherwise(LASTING, probed) is is_changed
+    assert plays.played == [(probed, None, False)]
