@@ -18,7 +18,7 @@ from mcp_trio.oracle.fuzz.campaign._findings import (
     HeldFinding,
 )
 from mcp_trio.oracle.fuzz.causes._baseline import Baseline, IgnoredRow
-from mcp_trio.oracle.fuzz.causes._cause import Cause
+from mcp_trio.oracle.fuzz.causes._cause import Cause, smallest_cause
 
 if TYPE_CHECKING:
     from mcp_trio.oracle.fuzz._case import Case
@@ -186,6 +186,61 @@ def test_method_has_so_many_findings_of_different_shapes() -> None:
         assert findings.add(confirmed(fault=row_of("tools/list"), case=case))
     assert not findings.wants(row_of("tools/list"), cases[MAX_PER_METHOD])
     assert len(findings.items) == MAX_PER_METHOD == 3
+
+
+def test_tool_with_so_many_findings_is_named_in_the_first_one_of_its_row() -> None:
+    """Findings are counted by tool, and their likely causes are those of their own cases."""
+    tools = ("one", "two")
+    findings = Findings(tools=tools)
+    fault = row_of("tools/call", row="SAMP-2")
+    extras: list[tuple[str, ...]] = [("progress",), ("text",), ("unsupported task",)]
+    for extra in extras:
+        case: Case = [STARTED, ("call", "one", {}, extra)]
+        assert findings.wants(fault, case)
+        cause = smallest_cause(fault, case, tools)
+        found = confirmed(fault=fault, case=case, cause=cause)
+        assert findings.add(found)
+        assert found.likely == [cause]
+    assert findings._examined == {("SAMP-2", "", "tools/call", "one"): 3}
+    assert not findings.wants(fault, [STARTED, ("call", "one", {}, ())])
+    assert findings.items[0].methods == ["one"]
+    assert findings.items[0].also == []
+    assert findings.wants(fault, [STARTED, ("call", "two", {}, ())])
+    assert findings.add(confirmed(fault=fault, case=[STARTED, ("call", "two", {}, ("text",))])) is (
+        False
+    )
+    assert findings.items[0].methods == ["one", "two"]
+
+
+def test_left_out_examinations_name_nothing_without_a_finding() -> None:
+    """All of them have turned out to be no finding: there is none to name the method in."""
+    findings = Findings()
+    findings._examined["RPC-7", "", "ping", ""] = MAX_PER_METHOD
+    assert not findings.wants(row_of(), case_of("ping"))
+    assert findings.items == []
+    findings._examined["RPC-7", "", "ping", ""] -= 1
+    assert findings.wants(row_of(), case_of("ping"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "likely", "is_beside"),
+    [
+        ("row", ["ping"], True),
+        ("row", ["prompts/list", "ping"], True),
+        ("row", ["prompts/list"], False),
+        ("row", ["ping", "tool"], False),
+        ("crash", ["ping"], False),
+        ("hang", ["ping", "tool"], False),
+    ],
+)
+def test_finding_of_several_messages_explains_a_rule_without_tools(
+    kind: Any, likely: list[str], is_beside: bool
+) -> None:
+    causes = [Cause("RPC-7", "request", each) for each in likely]
+    fault = TargetFault(kind=kind, row="RPC-7", method="ping")
+    found = confirmed(fault=fault, likely=causes)
+    explained = {Cause("RPC-7", "request", "ping"), Cause("RPC-7", "request", "tools/list")}
+    assert Findings()._is_beside(found, explained) is is_beside
 
 
 # -- What the user has accepted --------------------------------------------------------------------

@@ -227,6 +227,32 @@ async def test_lane_that_waits_is_released_when_the_feed_is_stopped() -> None:
     assert len(left) == sum(FIRST_BATCHES[:2])
 
 
+async def test_feed_tells_its_source_what_earlier_batches_have_shown() -> None:
+    """A step is avoided after its faults, and tools that change something are known by name."""
+
+    class Learning:
+        avoided: frozenset[Any] = frozenset()
+        changers = ("z", "b")
+
+    known: list[tuple[set[Any], list[str]]] = []
+
+    class Source(CountedSource):
+        def draw(self, count: int) -> list[Case]:
+            known.append((set(choices.avoided), list(choices.changers)))
+            super().draw(count)
+            return [[OPEN, LIST if number % 2 else OTHER] for number in range(count)]
+
+    choices = Learning()
+    feed = CaseFeed(Source(), choices, sum(FIRST_BATCHES[:4]))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(feed.run)
+        while (fed := await feed.next()) is not None:
+            is_list = fed.case[1] == LIST
+            feed.finish(fed, [fault()] if is_list else [], ["b", "a"] if is_list else ())
+    assert known[:2] == [(set(), ["z", "b"])] * 2, "nothing was learned from yet"
+    assert known[2:4] == [({LIST[:2]}, ["a", "b", "z"])] * 2
+
+
 LIST: Any = ("request", "tools/list", {})
 PAGE: Any = ("page", "tools/list", "all")
 OTHER: Any = ("request", "prompts/list", {})
