@@ -148,7 +148,7 @@ def test_second_client_offers_nothing_in_one_of_three_cases(place: int, offers: 
 
 
 def test_sizes_of_stress_are_on_both_sides_of_common_limits() -> None:
-    """Of headers, targets, bodies that are only announced, and messages that are sent."""
+    """Headers, targets, bodies that are only announced, and messages have such sizes."""
     rows = every_draw(_stress.stressed, all_offers(), D)
     large = Counter((row[0][1], row[0][2]) for row in rows if row[0][0] == "large")
     sizes: dict[str, list[int]] = {}
