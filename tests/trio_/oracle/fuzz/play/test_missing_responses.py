@@ -529,3 +529,16 @@ async def test_target_that_starts_no_other_session_answers_nowhere_else() -> Non
 
     play = stub_play_of(fresh=open_fresh)
     assert not await _are_answered_elsewhere(play, [stub_call()], [stub_call()])
+
+
+async def test_first_of_two_calls_is_the_one_since_which_a_server_hangs(
+    autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once(monkeypatch, "answers_probe", value=False)
+    times = CallTimes(65.0)
+    times.add("tools/call nap", 0.1)
+    running = [stub_call(id=2), stub_call(id=3)]
+    play = stub_play_of(stub_call(answer=RESULT), *running, times=times)
+    await _examine_hung(play, running)
+    [fault] = play.session.found
+    assert '"id": 2,' in fault.sent

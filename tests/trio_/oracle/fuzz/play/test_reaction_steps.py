@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
 
+from mcp_trio.oracle.fuzz.play._reaction_steps import REACTION_STEPS
+from mcp_trio.oracle.fuzz.play._unknown import INVENTED_CURSOR
 from tests.trio_.oracle.fuzz.memory_target import NEW, OLD, answers, conversation, sent_with
+from tests.trio_.oracle.fuzz.play.stub_play import stub_call, stub_list, stub_play_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -307,3 +311,143 @@ async def test_task_that_never_ends_is_followed_for_a_moment(autojump_clock: Moc
     assert all(each["inputResponses"].keys() == {"roots"} for each in updates)
     assert not sent_with(session, "tasks/result")
     assert 0.7 < trio.current_time() - began < 2.0
+
+
+# -- Steps with a session that is a table ----------------------------------------------------------
+
+
+async def reacted(name: str, *arguments: Any, **more: Any) -> Any:
+    """Play one step, and return the session. `seconds` is how long it took."""
+    other = more.pop("other", None)
+    values: dict[str, Any] = {"rounds": [], "tasks": [], "cursors": {}, **more}
+    play: Any = stub_play_of(**values)
+    play.clients.other = other
+    began = trio.current_time()
+    await REACTION_STEPS[name](play, *arguments)
+    play.session.seconds = trio.current_time() - began
+    return play.session
+
+
+async def test_question_is_waited_for_as_long_as_it_may_come(autojump_clock: MockClock) -> None:
+    """A request that waits is the reason to wait. Without one nothing comes."""
+    assert (await reacted("respond", 0, "right")).seconds == 0.0
+    open_ = {1: stub_list()}
+    assert (await reacted("respond", 0, "right", open=open_)).seconds == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("how", ["stale", "invented"])
+async def test_invented_cursor_is_waited_for_and_must_not_be_served(
+    how: str, autojump_clock: MockClock
+) -> None:
+    """The first page shows whether the list has any others."""
+    answer: dict[str, Any] = {"result": {"tools": []}}
+    session = await reacted("page", "tools/list", how, replies={"tools/list": (1.0, answer)})
+    assert session.seconds == pytest.approx(2.0)
+    assert [each.get("params") for each in session.sent] == [None, {"cursor": INVENTED_CURSOR}]
+
+
+def round_of(state: Any) -> Any:
+    answer = {"result": {"resultType": "input_required", "requestState": state}}
+    return stub_call(answer=answer)
+
+
+@pytest.mark.parametrize(
+    ("others", "state"),
+    [
+        (["b"], "b"),
+        (["b", "c"], "c"),
+        ([5], "a"),
+        ([], "a"),
+        (None, "a"),
+    ],
+)
+async def test_state_of_the_other_client_is_its_last_one(
+    others: list[Any] | None, state: str, autojump_clock: MockClock
+) -> None:
+    other = None if others is None else SimpleNamespace(rounds=[round_of(each) for each in others])
+    session = await reacted("retry", 0, "other", rounds=[round_of("a")], other=other)
+    [sent] = session.sent
+    assert sent["params"]["requestState"] == state
+    assert session.rounds == []
+
+
+@pytest.mark.parametrize("answer", [None, {"error": {}}, {"result": 5}])
+async def test_round_without_a_result_is_not_retried(
+    answer: Any, autojump_clock: MockClock
+) -> None:
+    assert (await reacted("retry", 0, "right", rounds=[stub_call(answer=answer)])).sent == []
+    assert (await reacted("retry", 0, "right")).sent == []
+
+
+@pytest.mark.parametrize(
+    ("act", "place", "tasks", "others", "method", "id"),
+    [
+        ("get", 0, ["a", "b"], None, "get", "b"),
+        ("get", 1, ["a", "b"], None, "get", "a"),
+        ("get", 2, ["a", "b"], None, "get", "b"),
+        ("cancel", 0, ["a"], None, "cancel", "a"),
+        ("update", 0, ["a"], None, "update", "a"),
+        ("list", 0, ["a"], None, "list", None),
+        ("unknown", 0, [], None, "get", "00000000-no-such-task"),
+        ("other", 0, ["a"], ["c"], "get", "a"),
+        ("other", 0, ["a"], None, None, None),
+        ("other", 0, ["a"], [], None, None),
+        ("get", 0, [], None, None, None),
+    ],
+)
+async def test_task_is_the_one_that_the_step_names(
+    act: str,
+    place: int,
+    tasks: list[str],
+    others: list[str] | None,
+    method: str | None,
+    id: str | None,
+    autojump_clock: MockClock,
+) -> None:
+    """With the other client's list of tasks, the step asks for one of them."""
+    other = None if others is None else SimpleNamespace(tasks=others)
+    session = await reacted("task", place, act, tasks=tasks, other=other)
+    if method is None:
+        assert session.sent == []
+        return
+    [sent] = session.sent
+    assert sent["method"] == f"tasks/{method}"
+    params = sent.get("params", {})
+    assert params.get("taskId") == ("c" if act == "other" else id)
+    assert ("inputResponses" in params) is (act == "update")
+
+
+@pytest.mark.parametrize(
+    ("answer", "revision", "methods"),
+    [
+        ({"result": {"status": "completed"}}, OLD, ["tasks/get", "tasks/result"]),
+        ({"result": {"status": "failed"}}, OLD, ["tasks/get", "tasks/result"]),
+        ({"result": {"status": "cancelled"}}, OLD, ["tasks/get", "tasks/result"]),
+        ({"result": {"status": "completed"}}, NEW, ["tasks/get"]),
+        ({"error": {}}, OLD, ["tasks/get"]),
+        (None, OLD, ["tasks/get"]),
+    ],
+)
+async def test_task_is_followed_to_its_end(
+    answer: Any, revision: str, methods: list[str], autojump_clock: MockClock
+) -> None:
+    replies = {} if answer is None else {"tasks/get": (0.1, answer)}
+    session = await reacted("task", 0, "follow", tasks=["a"], revision=revision, replies=replies)
+    assert [each["method"] for each in session.sent] == methods
+    assert all(each["params"] == {"taskId": "a"} for each in session.sent)
+
+
+@pytest.mark.parametrize(
+    ("asked", "updates"),
+    [({"q": {"method": "roots/list"}}, True), ({}, False), (5, False), (None, False)],
+)
+async def test_task_that_asks_gets_its_input_while_it_is_followed(
+    asked: Any, updates: bool, autojump_clock: MockClock
+) -> None:
+    answer = {"result": {"status": "working", "inputRequests": asked}}
+    replies = {"tasks/get": (0.1, answer), "tasks/update": (0.1, {"result": {}})}
+    session = await reacted("task", 0, "follow", tasks=["a"], revision=NEW, replies=replies)
+    given = [each["params"] for each in session.sent if each["method"] == "tasks/update"]
+    assert bool(given) is updates
+    assert all(each["inputResponses"].keys() == {"q"} for each in given)
+    assert 0.8 <= session.seconds < 1.0  # it goes on until its time is over

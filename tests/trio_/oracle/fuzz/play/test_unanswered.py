@@ -233,6 +233,16 @@ def test_call_is_compared_with_the_last_result_of_its_tool(is_last: bool) -> Non
     assert _should_be_quick(play, stub_call(arguments={"a": 2 if is_last else 1}, id=9)) is is_last
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_call_after_a_failed_one_may_take_long(is_first: bool) -> None:
+    """Only the last result counts."""
+    times = CallTimes()
+    times.add("tools/call nap", 0.1)
+    answers = [{"result": {"isError": True}}, RESULT]
+    answered = [stub_call(answer=each) for each in (answers if is_first else answers[::-1])]
+    assert _should_be_quick(stub_play_of(*answered, times=times), stub_call(id=9)) is is_first
+
+
 def in_levels(levels: int, value: Any) -> Any:
     for level in range(levels):
         value = [value] if level % 2 else {"a": value}
