@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import typing
 from collections.abc import Callable, Coroutine, Sequence
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from mcp_core._on_first_use import type_on_first_use
+from mcp_core._on_first_use import names_on_first_use, type_on_first_use
 
 if TYPE_CHECKING:
     from graphlib import TopologicalSorter as Sorter
@@ -58,3 +59,17 @@ def test_type_with_an_index_that_the_reference_would_lose_is_refused(index: Any)
     stand_in = type_on_first_use("graphlib", "TopologicalSorter")
     with pytest.raises(TypeError, match="takes a class or a type variable"):
         stand_in[index]
+
+
+def test_name_of_a_package_is_imported_on_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And is an attribute of the package from then on."""
+    load = names_on_first_use("json", {".tool": ["main"], "graphlib": ["CycleError"]})
+    for name in "main", "CycleError":
+        monkeypatch.delattr(f"json.{name}", raising=False)
+        found = load(name)
+        assert found is getattr(json, name)
+        monkeypatch.delattr(f"json.{name}")
+    assert load("main").__module__ == "json.tool"
+    monkeypatch.delattr("json.main")
+    with pytest.raises(AttributeError, match="module 'json' has no attribute 'other'"):
+        load("other")

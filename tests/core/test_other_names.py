@@ -12,7 +12,7 @@ import trio
 
 import mcp_asyncio_shim
 import mcp_trio
-from mcp_core._other_names import CLIENT, CONTEXT, OPTIONS, SERVER
+from mcp_core._other_names import CLIENT, CONTEXT, OPTIONS, SERVER, note_field_name
 from mcp_core.drivers import CallOptions
 from mcp_core.registry import Context, Server, ToolOptions
 
@@ -245,3 +245,24 @@ def test_option_of_another_library_is_not_an_option_here() -> None:
     }
     for name, called in ours.items():
         assert OPTIONS[name].keys().isdisjoint(inspect.signature(called).parameters)
+
+
+def unexpected(name: str) -> TypeError:
+    return TypeError(f"Unexpected keyword argument '{name}'")
+
+
+@pytest.mark.parametrize(
+    ("exc", "note"),
+    [
+        (unexpected("mimeType"), "In mcp_core.types fields have names of Python: `mime_type=`."),
+        (unexpected("URI"), "In mcp_core.types fields have names of Python: `u_r_i=`."),
+        (unexpected("_meta"), "In mcp_core.types fields have names of Python: `meta=`."),
+        (unexpected("type"), "In mcp_core.types the class is the type: leave `type=` out."),
+        (unexpected("mime_type"), None),
+        (TypeError("missing argument 'mimeType'"), None),
+        (ValueError("Unexpected keyword argument 'mimeType'"), None),
+    ],
+)
+def test_field_of_another_library_is_explained_by_a_note(exc: Exception, note: str | None) -> None:
+    note_field_name(exc)
+    assert getattr(exc, "__notes__", []) == ([] if note is None else [note])

@@ -39,3 +39,9 @@ def test_position_is_written_as_it_is_read() -> None:
 
 def test_prefix_has_the_name_as_its_hash_tag() -> None:
     assert key_prefix("lab:1") == "mcp:{lab:1}:"
+
+
+@pytest.mark.parametrize("name", ["", "a{b", "a}b", "{"])
+def test_prefix_of_a_name_that_would_break_the_hash_tag_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="has one or more characters, and no braces"):
+        key_prefix(name)

@@ -87,6 +87,7 @@ CHUNKS = [
     ([b"\xe2\x80", b"\xae\x1b[31m"], b"\\u202e\\u001b[31m"),
     ([b"\xc2", b"\x9b"], b"\\u009b"),
     ([b"\xc3"], "\ufffd".encode()),
+    (["\u06cc\u200c\u062e".encode()], "\u06cc\u200c\u062e".encode()),  # a joiner in a word
 ]
 
 

@@ -830,4 +830,46 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "return (await self.pipeline([(name, *arguments)]))[-1]",
         "one command is sent, and there is one result",
     ),
+    Equivalent(
+        "mcp_core/registry/_pages.py::ListPages._start_after",
+        "if not pages.start_after:\n    ...",
+        "if True:\n    ...",
+        "the same cursors and places are computed again",
+    ),
+    Equivalent(
+        "mcp_core/tasks/_record.py::decode_record",
+        "if not data.isascii():\n    ...",
+        "if True:\n    ...",
+        "ASCII is UTF-8, so that decoding it raises nothing",
+    ),
+    Equivalent(
+        "mcp_core/tasks/_record.py::TaskLimits.kept_for",
+        "if wish is None or wish >= self.max_ttl * 1000:\n    ...",
+        "if wish is None or wish >= self.max_ttl * 1001:\n    ...",
+        "a wish between the two is cut to the maximum below, too",
+    ),
+    Equivalent(
+        "mcp_core/tasks/_leases.py::LeaseObserver.__init__",
+        "self._last_look = 0.0",
+        "self._last_look = 1.0",
+        "the first look knows no worker, and the time since the last one counts for known ones",
+    ),
+    Equivalent(
+        "mcp_core/urls/_uri_matcher.py::_parts_of",
+        "only = variables[0]",
+        "only = variables[-1]",
+        "of several variables none is exploded here, and only the one of one has its name read",
+    ),
+    Equivalent(
+        "mcp_core/host/_definition_warnings.py::find_warnings",
+        "if len(found) >= _MAX_WARNINGS:\n    ...",
+        "if len(found) > _MAX_WARNINGS:\n    ...",
+        "more are found, and left out at the end",
+    ),
+    Equivalent(
+        "mcp_core/host/_definition_warnings.py::find_warnings",
+        "if len(found) >= _MAX_WARNINGS:\n    ...",
+        "if False:\n    ...",
+        "as above: the list is cut at the end",
+    ),
 )

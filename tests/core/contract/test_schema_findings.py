@@ -221,6 +221,22 @@ def found_in(old: Any, new: Any, *, is_input: bool) -> list[tuple[str, str, Any]
             [("", "has another if", UNCLEAR), ("", "has another then", UNCLEAR)],
         ),
         (S, {**S, "then": {"minLength": 1}}, []),
+        (S, {"const": "a"}, [("", 'accepts only "a" now', "")]),
+        ({"type": ["integer", "number"]}, S, [("", "no longer accepts number", 0)]),
+        ({"allOf": [{"type": "text"}, S]}, {**S, "minLength": 1}, [("", UNKNOWN, UNCLEAR)]),
+        (
+            {"type": "array", "prefixItems": [S], "items": S, "minItems": 3},
+            {"type": "array", "prefixItems": [S], "items": W, "minItems": 3},
+            [("[]", "no longer accepts string", ["", "", ""])],
+        ),
+        (
+            {"type": ["array", "null"], "items": {**S, "pattern": "(a|b)"}, "minItems": 1},
+            {"type": "array", "items": {**S, "pattern": "(a|b)"}, "minItems": 2},
+            [
+                ("", "no longer accepts null", None),
+                ("", "has a narrower minItems: 1 → 2", UNCLEAR),
+            ],
+        ),
         (S, {"enum": ["", "a"]}, [("", 'accepts only "", "a" now', "b")]),
         ({"enum": ["a", "b", 1]}, {"enum": ["a"]}, [("", 'no longer accepts "b", 1', "b")]),
         (
@@ -391,3 +407,30 @@ def test_members_of_a_recursive_schema_are_found_once() -> None:
     found, left = new_members(old, new, steps=1000)
     assert found == [("a", "z")]
     assert left > 900
+
+
+def nested_tag(depth: int, tag: str) -> Any:
+    inner: Any = {"const": tag}
+    for _ in range(depth):
+        inner = obj("k", k=inner)
+    return inner
+
+
+@pytest.mark.parametrize(("depth", "is_proved"), [(MAX_DEPTH - 1, True), (MAX_DEPTH, False)])
+def test_alternatives_are_told_by_a_tag_as_deep_as_schemas_are_compared(
+    depth: int, is_proved: bool
+) -> None:
+    one, other = nested_tag(depth, "x"), nested_tag(depth, "y")
+    changed = {"oneOf": [{**one, "title": "x"}, other]}
+    assert (found_in(one, changed, is_input=True) == []) is is_proved
+
+
+def test_definition_that_is_used_often_is_compared_once() -> None:
+    """Two references to each of 20 definitions in a chain are a million ways."""
+    schemas: list[Any] = []
+    for leaf in S, {"type": ["string", "null"]}:
+        refs = [{"$ref": f"#/$defs/d{n + 1}"} for n in range(20)]
+        definitions = {f"d{n}": obj(a=refs[n], b=refs[n]) for n in range(20)}
+        schemas.append({"$ref": "#/$defs/d0", "$defs": {**definitions, "d20": leaf}})
+    found, left = compare_schemas(schemas[0], schemas[1], Direction(True), steps=5_000)
+    assert (found, left > 0) == ([], True)

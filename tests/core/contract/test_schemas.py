@@ -156,6 +156,10 @@ NARROW_AND_WIDE: dict[str, tuple[Any, Any]] = {
         obj("t", t=W),
         {"oneOf": [obj("t", t=S), obj("t", t=W)]},
     ),
+    "an alternative that accepts nothing": (
+        obj("k", k={"const": "x"}),
+        {"oneOf": [obj("k", k=S), obj("k", k=False)]},
+    ),
     "a member of one of two parts that share one": (parts(id=S, a=W), parts(id=S, a={})),
     "the same in a member": (a(parts(id=S, a=W)), a(parts(id=S, a={}))),
     "the same in parts that say they are open": (
@@ -243,6 +247,7 @@ def test_difference_beyond_proof_is_unclear(name: str) -> None:
         (a({"anyOf": [S, N]}), a({"type": ["null", "string"], "default": None})),
         (a({"oneOf": [S, W]}), a({"anyOf": [W, S]})),
         (a(S), a({"anyOf": [True, W]})),
+        (a({**S, "minLength": 2}), a({"oneOf": [S, {"const": "x"}]})),
         (a({"allOf": [D], "title": "x"}) | {"$defs": {"d": S}}, a(D) | {"$defs": {"d": S}}),
         (a({"const": 1}), a({"const": 1.0})),
         (a(array(S, maxItems=1)), a(array(S, maxItems=1, uniqueItems=True))),
