@@ -58,9 +58,9 @@ _JOINED: Final = {
     "params/_meta": "no-object",
     "params/_meta/progressToken": "no-token",
 }
-# Values that aren't objects, and then values that aren't tokens, one of each type.
-_NO_OBJECTS: Final[tuple[Any, ...]] = (82, "x", [], True, None)
-_NO_TOKENS: Final[tuple[Any, ...]] = ([], {}, True, None)
+# Values that aren't objects, and then values that aren't tokens: two of other types for each type.
+_NO_OBJECTS: Final[tuple[Any, ...]] = (82, "x", [])
+_NO_TOKENS: Final[tuple[Any, ...]] = ([], {}, True)
 _UNKNOWN: Final = "unknown method"  # the scope of methods that no revision has
 # Methods that the further plays of a case send: one that every server has, and one that none has.
 _UNKNOWN_METHOD: Final = "acme/none"

@@ -11,12 +11,15 @@ import trio
 
 from mcp_core import LATEST
 from mcp_trio.oracle.fuzz._case import (
+    Outcome,
     avoided_name,
     batch_members,
     check_case,
+    client_of,
     decode_case,
     encode_case,
     on_client,
+    own_step,
     shown_case,
     without_orphans,
 )
@@ -48,6 +51,63 @@ def test_case_as_json_is_read_back() -> None:
 def test_case_of_other_json_is_rejected(value: Any) -> None:
     with pytest.raises(CaseError, match=r"is a list|is not a list"):
         decode_case(value)
+
+
+def test_outcome_of_a_case_that_was_not_played_has_nothing_in_it() -> None:
+    """A case adds to each of them, and a run sums them up."""
+    outcome, other = Outcome(), Outcome()
+    for name in ("faults", "slow", "notes", "changers", "lines"):
+        assert getattr(outcome, name) == [], name
+        assert getattr(outcome, name) is not getattr(other, name), name
+    for name in ("messages", "calls", "reconnects", "answered", "results"):
+        assert getattr(outcome, name) == 0, name
+    assert (outcome.is_owed, outcome.is_blocked) == (False, False)
+    assert (outcome.steps, outcome.header) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("stored", "case"),
+    [
+        (["call", "add", {}, ["text"]], ("call", "add", {}, ("text",))),
+        (["call", "add", {}], ("call", "add", {})),
+        (["call", "add", ["a"]], ("call", "add", ["a"])),
+        (["on", 1, "call", "add", {}, []], ("on", 1, "call", "add", {}, ())),
+        (["damage", {"base64": "aGk="}], ("damage", b"hi")),
+        (["on", 1, "damage", {"base64": "aGk="}], ("on", 1, "damage", b"hi")),
+        (["batch", [["ping", {}, "int"]]], ("batch", [["ping", {}, "int"]])),
+        (["request", "ping", ["a"], ["a"]], ("request", "ping", ["a"], ["a"])),
+    ],
+)
+def test_stored_step_has_tuples_and_bytes_in_their_places_only(
+    stored: list[Any], case: tuple[Any, ...]
+) -> None:
+    opened = [list(OPEN), ["on", 1, *OPEN]]
+    found = decode_case([*opened, stored])
+    assert repr(found[2]) == repr(case)
+    assert encode_case(found)[2] == stored
+
+
+@pytest.mark.parametrize(
+    "data", [{"base64": "a"}, {"base64": "aGk=\n"}, {"base64": 5}, {"base64": None}]
+)
+def test_stored_bytes_that_are_no_base64_name_their_step(data: Any) -> None:
+    with pytest.raises(CaseError, match=r"its step 1, damage, has no base64: "):
+        decode_case([list(OPEN), ["damage", data]])
+
+
+def test_client_and_step_are_told_apart() -> None:
+    assert (client_of(("wait",)), client_of(("on", 1, "wait"))) == (0, 1)
+    assert own_step(("on", 1, "call", "add")) == ("call", "add") == own_step(("call", "add"))
+
+
+@pytest.mark.parametrize("step", [("wait", 1), ("ask",), ("on", 1, "wait", 1)])
+def test_step_is_checked_at_its_place(step: tuple[Any, ...]) -> None:
+    """A case of a client has no second client, and so no `on`."""
+    opened = [OPEN, SECOND]
+    with pytest.raises(CaseError, match="its step 2"):
+        check_case([*opened, step])
+    with pytest.raises(CaseError, match='its step 1 is unknown: there is no step "on"'):
+        check_case([("serve", [LATEST], []), ("on",)], "client")
 
 
 SECOND: tuple[Any, ...] = ("on", 1, "open", LATEST, "whole", "all")
@@ -260,6 +320,15 @@ def test_simplest_value_has_no_simpler_one(value: Any) -> None:
         (("request", "tools/list", 82, "int"), ("request", "with other params")),
         (("request", "ping", [], "int"), ("request", "with other params")),
         (("call", "add", {}, ()), ("call", "add")),
+        (("notify", "a"), ("notify", "a")),
+        (("request", "ping"), ("request", "ping")),
+        (("request", "a" * 99, {}), ("request", "a" * 99)),
+        (("request", "a" * 100, {}), None),
+        (("hand", "add", "a", "total", 0), None),
+        (("notify", "ping", 82), ("notify", "ping")),
+        (("on", 1, "call", "add", {}, ()), ("call", "add")),
+        (("on", 1, "open", LATEST), None),
+        (("on", 1, "wait"), None),
     ],
 )
 def test_avoided_name_of_step_is_its_method_or_the_kind_of_its_params(

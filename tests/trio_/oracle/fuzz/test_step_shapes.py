@@ -15,7 +15,14 @@ from trio.testing import MockClock
 
 from mcp_core import ALL
 from mcp_trio.oracle.fuzz._case import check_case, decode_case, encode_case
-from mcp_trio.oracle.fuzz._step_shapes import CLIENT_STEPS, MAX_LEVELS, SERVER_STEPS, CaseError
+from mcp_trio.oracle.fuzz._step_shapes import (
+    CLIENT_STEPS,
+    MAX_LEVELS,
+    SERVER_STEPS,
+    CaseError,
+    check_step,
+    is_json,
+)
 from mcp_trio.oracle.fuzz.campaign._shrink import _simpler_steps
 from mcp_trio.oracle.fuzz.client._script import PUSHES, ScriptedServer
 from mcp_trio.oracle.fuzz.client._wrong_answers import ANSWERS
@@ -152,6 +159,118 @@ def test_object_with_the_member_base64_is_bytes_only_where_bytes_are_sent() -> N
         ("on", 1, "damage", b""),
     ]
     assert decode_case(json.loads(json.dumps(encode_case(case)))) == case
+
+
+ID: Any = ["x"]
+# The words of a step that can be left out from the end, and all of them.
+RIGHT: list[tuple[Step, int]] = [
+    (("open", OLD, "unknown", "none"), 2),
+    (("request", "ping", 5, ID, "bare"), 3),
+    (("request", "ping", None, [5], "old"), 3),
+    (("request", "ping", (), "digits", "absent"), 3),
+    (("request", "ping", "absent", "text", "whole"), 3),
+    (("call", "add", None, ()), 1),
+    (("call", "add", {}, ["progress", "task", "text", "unsupported task"]), 1),
+    (("hand", "add", "a", "total", -1), 0),
+    (("notify", "ping", []), 1),
+    (("burst", 3, "ping", {}), 1),
+    (("batch", []), 0),
+    (("batch", [["ping", {}, "int"], ("ping", 5, None), ["ping", [], ID]]), 0),
+    (("parts", "chunks", 2), 0),
+    (("wait",), 0),
+    (("reply", "a", {}), 0),
+    (("reply", 5, {"result": {}}), 0),
+    (("page", "tools/list", "rest"), 0),
+    (("listen", {"resourceSubscriptions": ["a"]}), 0),
+    (("listen", {"resourceSubscriptions": []}), 0),
+    (("listen", 5), 0),
+    (("half", "chunk-size"), 1),
+    (("head", "no-argument", "ping", {}), 1),
+    (("large", "announced", 5), 0),
+    (("streams", "session", 2), 0),
+]
+
+
+@pytest.mark.parametrize(("step", "optional"), RIGHT)
+def test_right_step_can_lack_its_last_words_only(step: Step, optional: int) -> None:
+    for count in range(1, len(step) + 2):
+        words = (*step, 7)[:count]
+        with suppress(CaseError):
+            check_step(words, 0, "server")
+            assert len(step) - optional <= count <= len(step)
+            continue
+        assert not len(step) - optional <= count <= len(step)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        ("request", "ping", {}, ["a", "b"]),
+        ("request", "ping", {}, [True]),
+        ("request", "ping", {}, "a"),
+        ("batch", [["ping", {}, "int", 5]]),
+        ("batch", [["ping", {}, 5]]),
+        ("batch", [[5, {}, "int"]]),
+        ("batch", [["ping", DEEP, "int"]]),
+        ("batch", [{}]),
+        ("reply", True, {}),
+        ("reply", 1, {"result": DEEP}),
+        ("listen", {"resourceSubscriptions": "a"}),
+        ("listen", DEEP),
+        ("hand", "add", "a", "total"),
+    ],
+)
+def test_step_with_a_word_of_another_shape_is_refused(step: Step) -> None:
+    with pytest.raises(CaseError):
+        check_step(step, 0, "server")
+
+
+def test_unknown_step_names_the_steps_that_exist() -> None:
+    """The word is shortened."""
+    with pytest.raises(CaseError) as caught:
+        check_step(("x" * 90,), 3, "client")
+    assert str(caught.value) == (
+        f'its step 3 is unknown: there is no step "{"x" * 59} for a client; play the case with the'
+        " version of mcp-trio that wrote it; this one has always, answer, http, push, serve"
+    )
+    with pytest.raises(CaseError, match=r"this one has batch, burst, .* notify, on, open, page, "):
+        check_step(("x",), 3, "server")
+    with pytest.raises(CaseError, match=r"has the text \(bytes\): it needs a text"):
+        check_step(("mutate", b"a"), 3, "server")
+
+
+JSON_VALUES: tuple[Any, ...] = (None, True, 5, 1.5, "a", (), [], {}, [1, ("a",)])
+OTHER_VALUES: tuple[Any, ...] = (
+    *(b"", object(), {5: 1}, [1, [b""]], {"a": [{}, {1: 2}]}),
+    *([b"", 1], [1, b""], {"a": b"", "b": 1}, {"a": 1, "b": b""}),
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "is_right"),
+    [
+        *((each, True) for each in JSON_VALUES),
+        *((each, False) for each in OTHER_VALUES),
+    ],
+)
+def test_value_is_json_if_all_its_parts_are(value: Any, is_right: bool) -> None:
+    assert is_json(value) is is_right
+
+
+def test_value_is_json_up_to_two_hundred_levels() -> None:
+    """Objects and arrays count alike, and another limit can be given."""
+    assert MAX_LEVELS == 200
+    array: Any = 5
+    mixed: Any = []
+    for level in range(200):
+        array = [array]
+        mixed = {"a": mixed} if level % 2 else (mixed,)
+    assert is_json(array)
+    assert not is_json([array])
+    assert not is_json({"a": array})
+    assert not is_json(mixed)
+    assert is_json(mixed, 201)
+    assert [is_json({"a": [5]}, levels) for levels in (0, 1, 2)] == [False, False, True]
 
 
 # -- Any JSON --------------------------------------------------------------------------------------

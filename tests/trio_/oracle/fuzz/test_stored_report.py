@@ -117,6 +117,67 @@ def test_report_of_a_newer_version_is_not_played_and_its_findings_stay(
         assert read_baseline(json.dumps(fuzz.report).encode()).form == 3
 
 
+def test_case_that_needs_a_name_of_the_author_is_kept_without_it(tmp_path: Path) -> None:
+    """A case that this run can't play as a whole is kept, and a part of it is played."""
+    handed = [OPEN, ["hand", "add", "a", "total", 0]]
+    broken = {"row": "total_is_right", "kind": "invariant", "steps": PING}
+    entries: list[Any] = [{"row": "RPC-7", "kind": "row", "steps": handed}, broken]
+    store(tmp_path, {"findings": [*entries, {"row": "RPC-7", "kind": "row", "steps": PING}]})
+    stored = read_stored(tmp_path, lacks=lambda case: f"it has {len(case)} steps")
+    assert stored.cases == [PLAYED]
+    assert stored.kept == [*entries, {"row": "RPC-7", "kind": "row", "steps": PING}]
+    assert [note.partition(": ")[2] for note in stored.notes] == [
+        "--invariants FILE is needed, with total",
+        "--invariants FILE is needed, with total_is_right",
+        "it has 2 steps",
+    ]
+    stored = read_stored(tmp_path, known=["total", "total_is_right"])
+    assert (len(stored.cases), stored.kept, stored.notes) == (3, [], [])
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [
+        (1, "findings[0] of the last report cannot be played, and stays in this one: "),
+        (2, "findings[0], findings[1] of the last report cannot be played, and stay in this one"),
+        (3, "findings[0], findings[1], findings[2] of the last report cannot be played"),
+        (4, "findings[0], findings[1], findings[2] and 1 more of the last report"),
+    ],
+)
+def test_note_names_three_findings_that_cannot_be_played(
+    tmp_path: Path, count: int, shown: str
+) -> None:
+    store(tmp_path, {"findings": [{"steps": 5}] * count})
+    [note] = read_stored(tmp_path).notes
+    assert note.startswith(shown)
+    assert note.endswith("a case is a list of steps")
+
+
+@pytest.mark.parametrize(("count", "notes"), [(20, 20), (21, 21), (22, 21)])
+def test_twenty_reasons_have_notes_of_their_own(tmp_path: Path, count: int, notes: int) -> None:
+    store(tmp_path, {"findings": [{"steps": [[f"s{each}"]]} for each in range(count)]})
+    found = read_stored(tmp_path).notes
+    assert len(found) == notes
+    assert [each for each in found if "more findings" in each] == [
+        f"{each} more findings of the last report stay in this one" for each in (1, 2)
+    ][count - 21 : count - 20]
+
+
+@pytest.mark.parametrize(("levels", "is_read"), [(210, True), (211, False)])
+def test_report_is_read_if_it_is_ten_levels_deeper_than_a_case(
+    tmp_path: Path, levels: int, is_read: bool
+) -> None:
+    value: Any = 5
+    for _ in range(levels - 1):
+        value = [value]
+    store(tmp_path, {"findings": [], "further": value})
+    if is_read:
+        assert read_stored(tmp_path).cases == []
+        return
+    with pytest.raises(ValueError, match="it is nested too deeply"):
+        read_stored(tmp_path)
+
+
 @pytest.mark.parametrize("version", ["3", True, 0, 2.0, None, [3]])
 def test_report_without_a_right_version_is_not_played(tmp_path: Path, version: Any) -> None:
     store(tmp_path, {"version": version, "findings": [{"steps": PING}]})

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_trio.oracle.fuzz._case import UNSUPPORTED_TASK, on_client
+from mcp_trio.oracle.fuzz._case import AFTER_CANCEL, UNSUPPORTED_TASK, on_client
 from mcp_trio.oracle.fuzz._fault import TargetFault
 from mcp_trio.oracle.fuzz._probe import Offers
 from mcp_trio.oracle.fuzz.causes._cause import (
@@ -21,6 +21,7 @@ from mcp_trio.oracle.fuzz.causes._cause import (
     case_without,
     cases_elsewhere,
     cases_of_other_types,
+    has_several_messages,
     plain_cases,
     possible_causes,
     shows_all,
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 OPEN: Step = ("open", OLD, "whole", "all")
 OPEN_NEW: Step = ("open", NEW, "whole", "all")
 TOOLS = ["search"]
+CALL: Step = ("call", "search", {}, ())
+LIST: Step = ("request", "tools/list", {}, "int")
 
 
 def cause_of(fault: TargetFault, case: Case, tools: Sequence[str] = ()) -> Cause:
@@ -167,6 +170,26 @@ def text(method: str, **members: Any) -> str:
         (row("HTTP-1"), [("head", "origin", "tools/list", {})],
          Cause("HTTP-1", "request header:origin", "tools/list")),
         (row("SHL-11", ""), [("get", "stream")], Cause("SHL-11", "get stream", ANY)),
+        # Only a message of the server that both sides may send is told by its text.
+        *((fault, [LIST, ("request", "ping", {}, "int"), CALL], cause)
+          for fault, cause in (
+              (row("PING-1", "ping", received='{"method":"ping"}'),
+               Cause("PING-1", "request", "search")),
+              *((row("PING-1", "ping", received=received), Cause("PING-1", "request", "ping"))
+                for received in ("", "{", "[" * 100_000, '["ping"]', '{"method":"tools/list"}')),
+              (row("RPC-7", "tools/list", received='{"method":"tools/list"}'),
+               Cause("RPC-7", "request", "tools/list")),
+              (TargetFault(kind="crash", row="crash", detail="1", method="ping",
+                           received='{"method":"ping"}'),
+               Cause("crash", "exit status 1 after request", "ping")))),
+        (crash("", "ping"), [("request", "ping", {}, "int")],
+         Cause("crash", "end after request", "ping")),
+        (crash("0", "ping"), [("request", "ping", {}, "int")],
+         Cause("crash", "exit status 0 after request", "ping")),
+        (TargetFault(kind="invariant", row="total_is_right", method="tools/call", detail="ping"),
+         [CALL], Cause("total_is_right", "result", "tools/call:ping")),
+        (TargetFault(kind="invariant", row="total_is_right", method="tools/call", detail="add"),
+         [], Cause("total_is_right", "result", "add")),
     ],
 )  # fmt: skip
 def test_cause_is_made_of_the_smallest_case(
@@ -336,6 +359,18 @@ def test_plain_case_has_a_valid_message_of_the_same_method(
         (("request", "x", {"_meta": {"progressToken": []}}, "int"),
          [("request", "x", {"_meta": {"progressToken": {}}}, "int"),
           ("request", "x", {"_meta": {"progressToken": True}}, "int")]),
+        (("request", "tools/list", None, "int"),
+         [("request", "tools/list", 82, "int"), ("request", "tools/list", "x", "int")]),
+        (("request", "tools/list", True, "int"),
+         [("request", "tools/list", 82, "int"), ("request", "tools/list", "x", "int")]),
+        (("head", "type", "tools/list", "x"), []),  # its head is what is wrong
+        (("request", "x", {"_meta": {"progressToken": None}}, "int"),
+         [("request", "x", {"_meta": {"progressToken": []}}, "int"),
+          ("request", "x", {"_meta": {"progressToken": {}}}, "int")]),
+        (("request", "x", {"_meta": {"progressToken": True}}, "int"),
+         [("request", "x", {"_meta": {"progressToken": []}}, "int"),
+          ("request", "x", {"_meta": {"progressToken": {}}}, "int")]),
+        (("mutate", text("tools/list", params=5)), []),
         (("damage", b"\xff"), []),
     ],
 )  # fmt: skip
@@ -410,9 +445,6 @@ def test_cause_of_any_drawn_case_is_short_and_names_words_only(data: st.DataObje
 
 
 # -- No wider than what was shown ------------------------------------------------------------------
-
-CALL: Step = ("call", "search", {}, ())
-LIST: Step = ("request", "tools/list", {}, "int")
 
 
 @pytest.mark.parametrize(
@@ -637,9 +669,36 @@ def test_drawn_case_shows_a_cause_of_several_messages_if_all_were_sent(
 
 
 # A step, and what it sends in 2025-11-25: the form of a message, its method and a listed tool.
+# fmt: off
 SENT: list[tuple[Step, tuple[str, str, str]]] = [
     (("open", OLD, "whole", "all"), ("opening", "initialize", "")),
+    (("open", OLD), ("opening", "initialize", "")),
     (("open", OLD, "late", "all"), ("opening late", "initialize", "")),
+    (("request", "ping", {}, ["own"]), ("request own-id", "ping", "")),
+    (("request", "ping", 5, ["own"]), ("request params:number", "ping", "")),
+    (("burst", 3, "ping", {}, "absent"), ("burst of request", "ping", "")),
+    (("head", "none", "tools/call", {"name": "search"}), ("request header:none", "tools/call", "")),
+    (("request", "ping", {}, "int", "old"), ("request", "ping", "")),  # it has no `_meta` to lack
+    (("request", "tools/call", {"name": ["search"]}),
+     ("request params/name:array", "tools/call", "")),
+    (("request", "prompts/get", {"name": "search"}), ("request", "prompts/get", "")),
+    (("call", "other", {}, ("text",)), ("request text", "tools/call", "")),
+    (("notify", "ping"), ("notification", "ping", "")),
+    (("notify", "ping", 5), ("notification params:number", "ping", "")),
+    (("listen", {}), ("request", "subscriptions/listen", "")),
+    (("task", 0, "update"), ("request", "tasks/update", "")),
+    (("batch", [["ping", {}, "int"]]), ("batch", "", "")),  # which this revision doesn't have
+    (("damage", text("ping").encode() + b"\n"), ("request", "ping", "")),
+    (("damage", text("tools/call", params={"name": "search"}).encode()),
+     ("request", "tools/call", "search")),
+    # A repeated member: some servers read another message.
+    (("damage", text("ping").encode()[:-1] + b',"id":2}'), ("bytes", "ping", "")),
+    (("damage", b"[" * 100_000), ("bytes", "", "")),
+    (("mutate", "\ud800"), ("bytes", "", "")),
+    (("mutate", "5"), ("message:number", "", "")),
+    (("mutate", text("ping").replace('"ping"', "5")), ("request method:number", "", "")),
+    (("delete", "other"), ("delete other", "", "")),
+    (("slow",), ("slow", "", "")),
     (("request", "ping", {}), ("request", "ping", "")),
     (("request", "ping", 5, "int"), ("request params:number", "ping", "")),
     (("request", "tools/call", {"name": "search"}, "int"), ("request", "tools/call", "search")),
@@ -679,6 +738,7 @@ SENT: list[tuple[Step, tuple[str, str, str]]] = [
     (("large", "message", 5), ("large message", "", "")),
     (("streams", 5), ("streams", "", "")),
 ]
+# fmt: on
 
 
 @pytest.mark.parametrize(("step", "sent"), SENT)
@@ -721,3 +781,106 @@ def test_same_message_with_another_method(step: Step, changed: Step | None) -> N
     assert _with_method(step, "b") == changed
     second = _with_method(on_client(1, step), "b")
     assert second == (None if changed is None else on_client(1, changed))
+
+
+@pytest.mark.parametrize(
+    ("step", "changed"),
+    [
+        (("batch", [["a", {}, "int"]]), ("batch", [["b", {}, "int"]])),
+        (("batch", [["a", {}, "int"], ["c", {}, "int"]]), None),
+        (("batch", []), None),
+        (("mutate", '{"id": 1, "method": "a"}'), ("mutate", '{"id":1,"method":"b"}')),
+        (("mutate", '{"id": 1}'), ("mutate", '{"id":1,"method":"b"}')),
+        (("mutate", "[" * 100_000), None),
+        (("damage", b"{}"), None),
+        (("call", "a", {}), None),
+    ],
+)
+def test_message_in_a_batch_or_a_text_gets_another_method(step: Step, changed: Step | None) -> None:
+    assert _with_method(step, "b") == changed
+
+
+@pytest.mark.parametrize(
+    ("step", "shapes"),
+    [
+        (("burst", 3, "tools/call", {"name": "search"}), ["request", "burst of request"]),
+        (("burst", 1, "tools/call", {"name": "search"}), ["request", "request"]),
+        (("call", "search", {}, (UNSUPPORTED_TASK,)), ["request", "request params/task:object"]),
+        (("call", "search", {}, ("task",)), ["request task"]),
+        (("call", "search", {}), ["request"]),
+    ],
+)
+def test_step_shows_what_a_simpler_one_can_show(step: Step, shapes: list[str]) -> None:
+    """The least likely cause is first."""
+    found = possible_causes(row("TOOL-10", "tools/call"), [OPEN, step], TOOLS)
+    assert [each.shape for each in found] == shapes
+    second = possible_causes(
+        row("TOOL-10", "tools/call"), [OPEN, on_client(1, OPEN), on_client(1, step)], TOOLS
+    )
+    assert [each.shape for each in second] == [f"{each} of the second client" for each in shapes]
+
+
+@pytest.mark.parametrize(
+    ("steps", "shape"),
+    [
+        ([CALL, ("cancel", 0), AFTER_CANCEL],
+         "request, beside notifications/cancelled notification"),
+        # What shows that a cancellation was read isn't a message of the case.
+        ([CALL, ("cancel", 0), AFTER_CANCEL, AFTER_CANCEL],
+         "request, beside notifications/cancelled notification and tools/list request"),
+        ([CALL, LIST, LIST], "request, beside tools/list request"),
+        ([("wait",), CALL, ("wait",)], "request"),
+        ([CALL, CALL], "request, beside search request"),
+        ([CALL, *(("notify", f"notifications/a{number}") for number in range(4))],
+         "request, beside " + " and ".join(f"notifications/a{number} notification"
+                                            for number in range(4))),
+        ([CALL, *(("notify", f"notifications/a{number}") for number in range(5))], None),
+    ],
+)  # fmt: skip
+def test_smallest_cause_names_up_to_four_further_messages(
+    steps: list[Step], shape: str | None
+) -> None:
+    """Otherwise the case can hardly be the smallest one."""
+    fault = row("RPC-7", "tools/call")
+    found = smallest_cause(fault, [OPEN, *steps], TOOLS)
+    assert found == (None if shape is None else Cause("RPC-7", shape, "search"))
+    assert has_several_messages(fault, [OPEN, *steps], TOOLS) is (shape != "request")
+
+
+def test_cancellation_is_no_further_message_of_a_fault_about_it() -> None:
+    case: Case = [OPEN, CALL, ("cancel", 0)]
+    fault = row("CXL-2", "tools/call")
+    found = smallest_cause(fault, case, TOOLS)
+    assert found is not None
+    assert "beside" not in found.shape
+    assert not has_several_messages(fault, case, TOOLS)
+
+
+@pytest.mark.parametrize(
+    ("cause", "is_of_tool", "is_of_row", "is_known_crash", "stands_alone"),
+    [
+        (Cause("RPC-7", "request", "search"), True, True, False, False),
+        (Cause("RPC-7", "request", "tools/call"), False, True, False, False),
+        (Cause("RPC-7", "request", ANY), False, True, False, False),
+        (Cause("RPC-7", "request", "unknown method"), False, True, False, False),
+        (Cause("RPC-7", "request, answered again after its cancellation", ANY), False, True, False,
+         True),
+        (Cause("crash", "exit status 1 after request", "ping"), False, False, False, False),
+        (Cause("crash", "exit status 1: https://a/pull/1", ANY), False, False, True, True),
+        (Cause("RPC-7", "request https://a", ANY), False, True, False, False),
+        (Cause("hang", "half", ANY), False, False, False, False),
+        (Cause("total_is_right", "result", "add"), True, True, False, True),
+    ],
+)  # fmt: skip
+def test_cause_is_of_a_kind(
+    cause: Cause, is_of_tool: bool, is_of_row: bool, is_known_crash: bool, stands_alone: bool
+) -> None:
+    assert (cause.is_of_tool, cause.is_of_row) == (is_of_tool, is_of_row)
+    assert (cause.is_known_crash, cause.stands_alone) == (is_known_crash, stands_alone)
+    assert cause.anywhere == Cause(cause.family, cause.shape, ANY)
+
+
+def test_single_cause_of_a_burst_is_that_of_one_request() -> None:
+    assert Cause("RPC-7", "burst of request", "ping").single == Cause("RPC-7", "request", "ping")
+    batch = Cause("RPC-7", "batch of request", "ping")
+    assert batch.single == batch
