@@ -872,4 +872,28 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "if False:\n    ...",
         "as above: the list is cut at the end",
     ),
+    Equivalent(
+        "mcp_trio/oracle/fuzz/_stored_report.py::_form_of",
+        "form = document.get('version', 1)",
+        "form = document.get('version', 2)",
+        "both are versions that are read, and no more depends on it",
+    ),
+    Equivalent(
+        "mcp_trio/oracle/fuzz/_interoperable_json.py::_largest",
+        "return 0.0",
+        "return 1.0",
+        "its caller only asks whether it is finite",
+    ),
+    Equivalent(
+        "mcp_trio/oracle/fuzz/_interoperable_json.py::is_json",
+        "try:\n    ...\nexcept (ValueError, RecursionError):\n    return False",
+        "try:\n    ...\nexcept Exception:\n    return False",
+        "decoding bytes and reading JSON raise nothing else",
+    ),
+    Equivalent(
+        "mcp_trio/oracle/fuzz/causes/_cause.py::_is_servers_own",
+        "try:\n    ...\nexcept (ValueError, RecursionError):\n    return False",
+        "try:\n    ...\nexcept Exception:\n    return False",
+        "reading JSON from a text raises nothing else",
+    ),
 )
