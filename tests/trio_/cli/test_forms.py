@@ -10,7 +10,7 @@ import pytest
 
 from mcp_core import FormSchema
 from mcp_core.types import ElicitResult
-from mcp_trio.cli._forms import ask_to_open_url, fill_in
+from mcp_trio.cli._forms import ask_permission, ask_to_open_url, fill_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -465,3 +465,67 @@ def test_page_host_is_named_as_it_is_reached() -> None:
     assert "it reads \u0430pple.com, with letters of Cyrillic and Latin" in lines[5]
     assert "If you trust xn--pple-43d.com, open it yourself." in lines[6]
     assert lines[7].startswith("Will you open the page at xn--pple-43d.com? yes, or no")
+
+
+@pytest.mark.parametrize(
+    ("typed", "action"),
+    [
+        (["yes"], "accept"),
+        ([" Y "], "accept"),
+        (["no"], "decline"),
+        (["!"], "decline"),
+        (["", "maybe", "true"], "accept"),
+        ([CTRL_D], "cancel"),
+    ],
+)
+def test_permission_is_given_by_yes_only(typed: list[str | None], action: str) -> None:
+    answer, lines = run_dialogue(partial(ask_permission, ("Do it?",)), typed)
+    assert (answer.action, answer.content) == (action, None)
+    assert lines[0].startswith("Do it? yes, or no to decline (Ctrl+D cancels): ")
+    assert lines.count("  Write yes or no") == len(typed) - 1
+
+
+@pytest.mark.parametrize(("count", "more"), [(40, []), (41, ["  (1 more lines)"])])
+def test_message_of_a_form_has_forty_lines_at_most(count: int, more: list[str]) -> None:
+    message = "\n".join(map(str, range(count)))
+    form = FormSchema(type="object", properties={})
+    _, lines = run_dialogue(lambda say: fill_in("It", message, form, say), ["yes"])
+    assert lines[2:-1] == [f"  | {number}" for number in range(40)] + more
+
+
+@pytest.mark.parametrize(("length", "is_beside"), [(200, True), (201, False)])
+def test_long_description_stands_below_its_field(length: int, is_beside: bool) -> None:
+    description = "d" * length
+    _, lines = fill_form({"a": {"type": "string", "description": description}}, ["x"])
+    assert (f"a: {description}" in lines) is is_beside
+    assert (f"    | {description}" in lines) is not is_beside
+
+
+@pytest.mark.parametrize(
+    ("typed", "value"),
+    [("01", "a"), ("000000002", "w"), ("On The Aisle", "a"), ("w", "w"), (" W ", "w")],
+)
+def test_choice_is_typed_as_number_or_name(typed: str, value: str) -> None:
+    answer, _ = fill_form({"seat": {"type": "string", **TITLED}}, [typed])
+    assert answer.content == {"seat": value}
+
+
+@pytest.mark.parametrize("typed", ["0", "3", "0000000001", "x", "-1", "1.0"])
+def test_text_without_a_choice_is_refused(typed: str) -> None:
+    answer, lines = fill_form({"seat": {"type": "string", **TITLED}}, [typed, "1"])
+    assert answer.content == {"seat": "a"}
+    assert f"  {typed} is not one of the choices" in lines
+
+
+def test_choices_that_are_numbers_have_no_line_numbers() -> None:
+    _, lines = fill_form({"seat": {"type": "string", **NUMBERS}}, ["4"])
+    assert lines[-4:-1] == ["    4", "    2", "    1"]
+    _, lines = fill_form({"seat": {"type": "string", **ONE}}, ["1"])
+    assert lines[-3:-1] == ["    1  aisle", "    2  window"]
+
+
+def test_name_of_two_choices_is_refused_and_an_exact_one_is_taken() -> None:
+    same = {"oneOf": [{"const": "a", "title": "x"}, {"const": "A", "title": "X"}]}
+    answer, lines = fill_form({"seat": {"type": "string", **same}}, ["x", "A"])
+    assert answer.content == {"seat": "A"}
+    assert "  x is not one of the choices" in lines

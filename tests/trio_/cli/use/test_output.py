@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mcp_core import RemoteProtocolError
+from mcp_core import types as t
 from mcp_trio.cli._errors import CliError
 from mcp_trio.cli._screen import Screen
-from mcp_trio.cli.use._output import FileContent, write_file, write_files
+from mcp_trio.cli.use._output import (
+    FileContent,
+    bytes_of_contents,
+    file_content,
+    write_file,
+    write_files,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,3 +105,68 @@ def test_file_that_cannot_be_replaced_leaves_nothing_behind(
     with pytest.raises(CliError, match="cannot be written: No space left on device"):
         write_file(path, b"after")
     assert [each.read_bytes() for each in tmp_path.iterdir()] == [b"before"]
+
+
+@pytest.mark.parametrize(
+    ("block", "content"),
+    [
+        (t.TextContent(text="a"), None),
+        (t.ImageContent(data="AAAA", mime_type="x/y"), FileContent(b"\0\0\0", "x/y")),
+        (t.AudioContent(data="AA==", mime_type="x/y"), FileContent(b"\0", "x/y")),
+        (
+            t.EmbeddedResource(resource=t.ResourceContents(uri="a:b", text="é")),
+            FileContent("é".encode(), "text/plain"),
+        ),
+        (
+            t.EmbeddedResource(resource=t.ResourceContents(uri="a:b", text="", mime_type="x/y")),
+            FileContent(b"", "x/y"),
+        ),
+        (
+            t.EmbeddedResource(resource=t.ResourceContents(uri="a:b", blob="AAAA")),
+            FileContent(b"\0\0\0", None),
+        ),
+    ],
+)
+def test_bytes_of_a_content_have_its_media_type(block: Any, content: FileContent | None) -> None:
+    assert file_content(block) == content
+
+
+@pytest.mark.parametrize(
+    ("contents", "data"),
+    [
+        (t.ResourceContents(uri="a:b", text="a"), b"a"),
+        (t.ResourceContents(uri="a:b", text=""), b""),
+        (t.ResourceContents(uri="a:b", blob="AAAA"), b"\0\0\0"),
+    ],
+)
+def test_bytes_of_a_resource_are_its_blob_or_text(contents: Any, data: bytes) -> None:
+    assert bytes_of_contents(contents) == data
+
+
+@pytest.mark.parametrize("base64", ["A", "AA?A", "AA\nAA"])
+def test_bytes_that_are_not_base64_break_the_protocol(base64: str) -> None:
+    with pytest.raises(RemoteProtocolError, match="the image is not base64"):
+        file_content(t.ImageContent(data=base64, mime_type="x/y"))
+    with pytest.raises(RemoteProtocolError, match="the blob of a:b is not base64"):
+        bytes_of_contents(t.ResourceContents(uri="a:b", blob=base64))
+
+
+def test_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    found: list[bytes] = []
+    reader = threading.Thread(target=lambda: found.append(path.read_bytes()))
+    reader.start()
+    write_file(path, b"data")
+    reader.join()
+    assert (found, stat.S_ISFIFO(path.stat().st_mode)) == ([b"data"], True)
+
+
+def test_directory_is_not_replaced(tmp_path: Path) -> None:
+    with pytest.raises(CliError, match="cannot be written: Is a directory; give --output another"):
+        write_file(tmp_path, b"data")
+
+
+def test_file_in_a_directory_that_is_missing_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(CliError, match="cannot be written: No such file or directory"):
+        write_file(tmp_path / "missing" / "it", b"data")
