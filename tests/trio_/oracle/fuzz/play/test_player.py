@@ -193,4 +193,6 @@ async def test_fresh_play_has_a_player_and_a_session_of_its_own(
         (seconds, {"probes": True, "wanted": None, "call_times": None}),
         (seconds, {"probes": False, "wanted": ("a", "b"), "call_times": times}),
     ]
-    assert (target.starts, target.open_sessions) == (2, set())
+    await plays.play([OPEN])
+    assert made[-1] == (3.0, made[0][1])
+    assert (target.starts, target.open_sessions) == (3, set())
