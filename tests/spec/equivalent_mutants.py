@@ -896,4 +896,16 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "try:\n    ...\nexcept Exception:\n    return False",
         "reading JSON from a text raises nothing else",
     ),
+    Equivalent(
+        "mcp_trio/oracle/fuzz/play/_waiting.py::_bounded_timeout",
+        "return play.timeout * (SHORT_WAIT if play.session.drops_some else 1)",
+        "return play.timeout * (SHORT_WAIT if play.session.drops_some else 0)",
+        "`wait_until` takes 0 for the same timeout",
+    ),
+    Equivalent(
+        "mcp_trio/oracle/fuzz/play/_waiting.py::slow_start",
+        "known = play.session.longest_start or 0.0",
+        "known = play.session.longest_start or 1.0",
+        "both are below the start that counts as slow",
+    ),
 )
