@@ -312,6 +312,8 @@ def test_result_in_place_of_another_one_takes_only_its_own_bytes(
     known.keep(ECHO, b"1", b"12345678901")  # with its id twice
     known.keep(ECHO, b"1", b"1" + b"x" * 13)  # longer than the limit
     assert known.around_id[id(ECHO)] == (b"a", b"bcd")
+    known.keep(ECHO, b"1", b"1" + b"x" * 12)  # as long as the limit, so the others are forgotten
+    assert known.around_id == {id(ECHO): (b"", b"x" * 12)}
 
 
 # -- The turn --------------------------------------------------------------------------------------
@@ -334,6 +336,7 @@ async def test_turn_has_all_that_was_counted(
     autojump_clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The lag and the time that callers waited for streams are means of all calls."""
+    await trio.sleep(8.0)
     times = iter([5.0, 5.75])
     monkeypatch.setattr(_tally, "time", SimpleNamespace(process_time=lambda: next(times)))
     tally = Tally(1.0, KnownResponses(), SteppedMeter(2.0, 3.5))
@@ -484,11 +487,13 @@ async def test_rate_of_closed_loop_is_not_lowered_by_one_straggler(autojump_cloc
 async def test_rate_of_an_open_loop_of_a_few_calls(
     ends: list[tuple[float, float]], rate: float, autojump_clock: Any
 ) -> None:
+    await trio.sleep(8.0)
     assert turn_of(ends, 10, 10.0).rate == pytest.approx(rate)
 
 
 async def test_rate_of_a_closed_loop_is_the_sum_of_its_callers_rates(autojump_clock: Any) -> None:
     """A caller calls until its last response, and one that is done early for the whole turn."""
+    await trio.sleep(8.0)
     tally = tally_of(1.0)
     for count, last in ((5, 0.5), (3, 1.5), (0, 9.0)):
         caller = tally.caller()
@@ -502,4 +507,5 @@ async def test_rate_of_a_closed_loop_is_the_sum_of_its_callers_rates(autojump_cl
 async def test_rate_of_a_turn_that_is_cut_is_the_rate_until_then(
     rate: float | None, autojump_clock: Any
 ) -> None:
+    await trio.sleep(8.0)
     assert turn_of([(0.0, 0.125), (0.125, 0.25)], 1, rate).rate == pytest.approx(8.0)

@@ -129,10 +129,14 @@ async def test_server_that_does_not_speak_the_revision_is_an_error(
 async def test_lost_connection_is_raised_as_it_is(
     method: str, beside: bool, autojump_clock: Any
 ) -> None:
+    """Nothing more is asked on it."""
     lost = ConnectFailed("refused")
+    server = DecidedServer(None, **{method: lost})
     with pytest.raises(ConnectFailed) as caught:
-        await negotiate(DecidedServer(None, **{method: lost}).ask, None, 30.0, beside=beside)
+        await negotiate(server.ask, None, 30.0, beside=beside)
     assert caught.value is lost
+    asked = ["discover", "initialize"] if method == "initialize" else ["discover"]
+    assert [name for name, *_ in server.sent] == asked
 
 
 @pytest.mark.parametrize(

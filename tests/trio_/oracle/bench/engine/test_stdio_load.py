@@ -544,6 +544,25 @@ async def test_log_on_stdout_counts_stray_lines_and_fails_no_call(
     assert (turn.sent, turn.answered, turn.failed, turn.stray_lines) == (20, 20, 0, 20)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\n",
+        b" \r\n",
+        b"[]\n",
+        b'{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"x"}}\n',
+    ],
+)
+async def test_line_that_no_one_asked_for_may_be_no_log(line: bytes, autojump_clock: Any) -> None:
+    async def handle(server: StdioStandIn, message: Message) -> None:
+        await server.send(line)
+        await answer(server, message)
+
+    async with stdio_load(handle) as (load, _):
+        turn = await load.turn(Mix([ECHO]), ONE, 0.095)
+    assert (turn.answered, turn.failed, turn.stray_lines) == (10, 0, 0)
+
+
 async def test_call_with_a_stray_line_for_a_response_times_out(autojump_clock: Any) -> None:
     async def handle(server: StdioStandIn, message: Message) -> None:
         await server.send(b"Traceback (most recent call last):\n")

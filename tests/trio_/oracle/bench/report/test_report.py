@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
+from mcp_core import __version__
 from mcp_trio.oracle.bench._histogram import Histogram
 from mcp_trio.oracle.bench._turn import BenchTurn, Pace
 from mcp_trio.oracle.bench.report._report import (
@@ -693,3 +694,130 @@ def test_search_without_a_limit_keeps_all() -> None:
     assert [each["kept"] for each in tried] == [True]
     tried = BenchReport(rows=[], tried=[row(median=5.0)], limit=1.0).document()["tried"]
     assert [each["kept"] for each in tried] == [False]
+
+
+# -- The document ----------------------------------------------------------------------------------
+
+
+def test_document_of_a_run_has_these_members() -> None:
+    """Programs read them, so their names don't change. A limit that JSON can't write is left."""
+    kept, missed = row(rate=1000.0), row("sdk", pace=Pace(500, 64, even=True), **FAILED)
+    report = BenchReport(
+        rows=[kept, missed],
+        tried=[missed],
+        settings={"seed": 1},
+        targets=[{"name": "ours"}],
+        missing={"away": TargetEnd("refused", 3)},
+    )
+    found = report.document()
+    machine = found.pop("machine")
+    assert set(machine) == {"python", "system", "processors"}
+    rows = found.pop("rows")
+    assert [each["target"] for each in rows] == ["ours", "sdk"]
+    assert found == {
+        "form": 1,
+        "mcp_trio": __version__,
+        "seed": 1,
+        "problem": None,
+        "missing": {"away": "refused"},
+        "targets": [{"name": "ours"}],
+        "tried": [
+            {
+                "target": "sdk",
+                "rate": 500,
+                "answered_rate": 100.0,
+                "p99": None,
+                "kept": False,
+                "limited_by_load": False,
+                "behind": False,
+                "failed": 600,
+                "sent": 600,
+            }
+        ],
+        "ratios": [],
+    }
+    assert "tried" not in BenchReport(rows=[kept]).document()
+
+
+def test_row_of_the_document_has_these_members() -> None:
+    """With all that a row may have: it is shown as it is measured, and not rounded."""
+    found = row(pace=CLOSED, load_cpu=2.0)
+    found.on_slow_machine = True
+    found.search_end = 2000.0
+    found.end = TargetEnd("it ended", 3, ("boom",))
+    found.processes = 2
+    report = BenchReport(rows=[found], thresholds=[Threshold.parse("errors<1%")])
+    shown = report.document()["rows"][0]
+    measured = shown.pop("measured")
+    assert measured == found.total.to_json()
+    assert list(shown.pop("percentiles").values()) == [
+        found.total.histogram.percentile(each) for each in (0, 50, 75, 90, 99, 99.9, 99.99, 100)
+    ]
+    assert shown == {
+        "target": "ours",
+        "pace": {"rate": None, "concurrency": 2, "even": False},
+        "turns": 6,
+        "processes": 2,
+        "mean": found.total.histogram.mean,
+        "behind": False,
+        "client_bound": True,
+        "halves": None,
+        "on_slow_machine": True,
+        "search_end": 2000.0,
+        "end": {"reason": "it ended", "status": 3, "stderr": ["boom"]},
+        "thresholds": [{"threshold": "errors<1%", "value": 0.0, "met": True}],
+        "remarks": report.remarks(found),
+    }
+    assert len(shown["remarks"]) == 4
+
+
+def test_ratio_of_the_document_has_these_members() -> None:
+    """The best target comes first in it, also if its row comes later."""
+    best, other = row(), row("sdk", 0.003, errors=Counter(x=1))
+    report = BenchReport(rows=[other, best])
+    [each] = report.comparisons
+    assert report.document()["ratios"] == [
+        {
+            "pace": {"rate": 1000, "concurrency": 64, "even": False},
+            "target": "ours",
+            "other": "sdk",
+            "by": "p50",
+            "times": each.ratio.value,
+            "low": each.ratio.low,
+            "high": each.ratio.high,
+            "at_least": False,
+            "marks": {"ours": [], "sdk": ["errors"]},
+        }
+    ]
+    assert each.ratio.low < each.ratio.value < each.ratio.high
+
+
+def test_remarks_of_a_row_come_in_one_order() -> None:
+    """First the search, then the pace and the load, then the calls, and the end last."""
+    found = row(load_cpu=0.9, late=90, rate=50.0, stray_lines=1, errors=Counter(closed=1))
+    found.on_slow_machine = True
+    found.search_end = 2000.0
+    found.end = TargetEnd("it ended")
+    begins = [each.split(" ")[:2] for each in BenchReport(rows=[found], limit=0.05).remarks(found)]
+    assert [" ".join(each) for each in begins] == [
+        "keeps no",
+        "the search",
+        "cannot keep",
+        "client-bound: the",
+        "6 lines",
+        "this machine",
+        "errors: 6",
+        "it ended",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("drain", "is_said"), [(0.0001, False), (0.00012, True), (0.0, False), (1.0, True)]
+)
+def test_stream_that_stays_open_is_remarked_above_a_tenth_of_the_time(
+    drain: float, is_said: bool
+) -> None:
+    found = row(drain=drain)
+    assert any("event stream" in each for each in BenchReport(rows=[found]).remarks(found)) is (
+        is_said
+    )
