@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcp_core import ALL, ConnectFailed
+from mcp_core.trace import ROWS
 from mcp_trio.oracle.fuzz._case import Case, Outcome, decode_case, encode_case
 from mcp_trio.oracle.fuzz._fault import TargetFault
 from mcp_trio.oracle.fuzz.client import _source
 from mcp_trio.oracle.fuzz.client._client_play import ClientPlayer
 from mcp_trio.oracle.fuzz.client._client_target import ClientTarget, fill_server
 from mcp_trio.oracle.fuzz.client._questions import RIGHT_QUESTIONS
-from mcp_trio.oracle.fuzz.client._script_case import is_excused
+from mcp_trio.oracle.fuzz.client._script_case import EXCUSED, is_excused
 from mcp_trio.oracle.fuzz.client._source import (
     ClientOffers,
     ScriptChoices,
@@ -114,6 +115,21 @@ def test_row_is_excused_by_what_it_needs(
     row: str, level: str, disturbed: set[str], excused: bool
 ) -> None:
     assert is_excused(row, level, disturbed) is excused
+
+
+def test_excuses_are_for_rows_that_there_are() -> None:
+    """One with another name would excuse nothing, and a right client would get the finding."""
+    assert set().union(*EXCUSED.values()) <= ROWS.keys()
+
+
+@pytest.mark.parametrize(
+    ("row", "excused"),
+    [("TSK-2", True), ("TX-1", True), ("CXL-5", True), ("CXL-4", False), ("RPC-7", False)],
+)
+def test_disturbed_tasks_excuse_all_rows_of_tasks(row: str, excused: bool) -> None:
+    assert is_excused(row, "MUST", {"tasks"}) is excused
+    assert not is_excused(row, "MUST", set())
+    assert not is_excused(row, "schema", {"acme"})
 
 
 def test_server_in_a_command_becomes_words_or_text() -> None:
