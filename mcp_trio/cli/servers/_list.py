@@ -247,10 +247,11 @@ def _show_table(rows: Sequence[_Row], screen: Screen) -> None:
     for row, line in zip(rows, cells[1:], strict=True):
         name, scope, transport, state, *others = line
         start = _padded([name, scope, transport], widths)
+        start += " " * (sum(widths[:3]) + 4 - _columns(start))
         end = _padded(others, widths[4:])
         gap = max(widths[3] - len(state), 0)
         screen.write_line(
-            (f"{start.ljust(sum(widths[:3]) + 4)}  ", "bold" if row.state == "ready" else ""),
+            (f"{start}  ", "bold" if row.state == "ready" else ""),
             (state, _STATE_STYLES.get(row.state, "")),
             f"{' ' * gap}  {end}".rstrip(),
         )

@@ -243,14 +243,14 @@ def test_changes_of_a_server_are_counted(members: dict[str, Any], text: str) -> 
 def test_table_has_a_line_for_each_server_and_its_reason() -> None:
     """A long name moves the rest of its line, and of no other one. A reason is cut."""
     screen: Any = _TableLines()
-    rows = [row(tools=12), row("n" * 41, "unapproved"), row("b", "failed", reason="r" * 600)]
+    rows = [row(tools=12), row("n" * 41, "unapproved"), row("茶", "failed", reason="r" * 600)]
     _list._show_table(rows, screen)
     head, first, second, third, reason = screen.lines
     width = 40 + 2
     assert head == f"{'NAME':{width}}SCOPE  TRANSPORT  STATE       TOOLS  CHANGES"
     assert first == f"{'a':{width}}user   stdio      ready       12     not pinned yet"
     assert second == f"{'n' * 41}  user   stdio     unapproved"
-    assert third == f"{'b':{width}}user   stdio      failed"
+    assert third == f"茶{' ' * (width - 2)}user   stdio      failed"
     assert reason == f"    {'r' * 500}… (600 characters)"
 
 
