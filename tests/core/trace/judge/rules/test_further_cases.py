@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.core.trace.judge.conversations import (
+    META,
     C,
     S,
     Sent,
@@ -33,11 +34,12 @@ from tests.core.trace.judge.rules.http import (
     SERVED_BEFORE,
     SSE,
     START,
+    STREAMED,
     got,
     sent,
 )
 from tests.core.trace.judge.rules.http import event as streamed
-from tests.core.trace.judge.rules.messages import META_E, SAMPLE, TEXT, discovered
+from tests.core.trace.judge.rules.messages import META_E, SAMPLE, SERVED, TEXT, discovered
 from tests.core.trace.judge.rules.utilities import AS_TASK_D, TASK_D, TASK_ID, TOOL, call, cancel
 
 Verdict = Literal["fails", "perhaps", "passes", "not judged"]
@@ -250,7 +252,86 @@ MESSAGES: Final[list[tuple[str, str, list[Sent], Verdict]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("row", "revision", "said", "verdict"), [*HEADERS, *STREAMS, *MESSAGES])
+# -- Errors, cursors and input ---------------------------------------------------------------------
+
+REFUSED: Final = {"action": "cancel"}
+
+
+def needing(needed: dict[str, Any], declared: dict[str, Any]) -> list[Sent]:
+    """Return a call that fails because of what its client has not declared, or has."""
+    meta = {META + "clientCapabilities": declared}
+    data = {"requiredCapabilities": needed}
+    return [C(ask(1, "tools/call", name="t", _meta=meta)), S(error(1, -32021, data=data))]
+
+
+def coded(code: int, **data: Any) -> list[Sent]:
+    return [*SERVED, C(ask(1, "x")), S(error(1, code, data=data))]
+
+
+def paged(cursor: str, code: int) -> list[Sent]:
+    page = result("p", tools=[], nextCursor="a")
+    first = [*BEGIN, C(ask("p", "tools/list")), S(page)]
+    return [*first, C(ask(1, "tools/list", cursor=cursor)), S(error(1, code))]
+
+
+def acknowledged(asked: dict[str, Any], given: dict[str, Any]) -> list[Sent]:
+    return [rounds.listen(**asked), rounds.acknowledge(**given)]
+
+
+def responded(status: int, message: Any = None) -> list[Sent]:
+    """Return a client's response to a request on a stream, and what it gets for it."""
+    asked = [*STREAMED, streamed(3, ask(9, "roots/list"))]
+    return [*asked, sent(6, result(9, roots=[]), IN), got(6, status, message)]
+
+
+MORE: Final[list[tuple[str, str, list[Sent], Verdict]]] = [
+    ("ELIC-23", E, [*errors.FORM_ROUND, errors.retry(a=REFUSED), errors.code(-32603, 2)],
+     "perhaps"),
+    ("ELIC-23", E, [*errors.FORM_ROUND, errors.retry(a=REFUSED), errors.code(-32602, 2)],
+     "passes"),
+    ("ELIC-23", E, [*errors.FORM_ROUND, errors.retry(a={"action": "accept", "content": {}}),
+                    errors.code(-32603, 2)], "not judged"),
+    ("ERR-7", E, needing({"sampling": {}}, {"sampling": {}}), "fails"),
+    ("ERR-7", E, needing({"sampling": {}}, {}), "passes"),
+    ("ERR-7", E, needing({"sampling": {"tools": {}}}, {"sampling": {}}), "passes"),
+    ("ERR-7", E, needing({"sampling": {"tools": {}}}, {"sampling": True}), "passes"),
+    ("ERR-7", E, needing({"sampling": {"tools": {}}}, {"sampling": {"tools": {}}}), "fails"),
+    ("ERR-7", E, needing({"sampling": {}, "roots": {}}, {"sampling": {}}), "passes"),
+    ("ERR-7", E, needing({}, {"sampling": {}}), "passes"),
+    ("ERR-7", E, coded(-32020), "fails"),
+    ("ERR-7", E, coded(-32019), "not judged"),
+    ("ERR-7", E, coded(-32023), "fails"),
+    ("ERR-7", E, coded(-32099), "fails"),
+    ("ERR-7", E, coded(-32100), "not judged"),
+    ("ERR-7", E, coded(-32042), "not judged"),
+    ("ERR-7", E, coded(-32022, requiredCapabilities={"sampling": {}}), "passes"),
+    ("PAGE-6", D, paged("a", -32603), "not judged"),
+    ("PAGE-6", D, paged("b", -32602), "passes"),
+    ("PAGE-6", D, paged("b", -32600), "fails"),
+    ("PAGE-6", D, paged("b", -32603), "perhaps"),
+    ("PAGE-6", D, [*BEGIN, C(ask(1, "tools/list", cursor="b")), S(error(1, -32603))],
+     "not judged"),
+    ("HTTP-9", D, responded(202), "passes"),
+    ("HTTP-9", D, responded(200), "fails"),
+    ("HTTP-9", D, responded(202, {"a": 1}), "fails"),
+    ("HTTP-9", D, responded(300), "passes"),
+    ("SUB-3", E, acknowledged({"toolsListChanged": True}, {"toolsListChanged": True}), "passes"),
+    ("SUB-3", E, acknowledged({"toolsListChanged": True}, {}), "passes"),
+    ("SUB-3", E, acknowledged({}, {"toolsListChanged": True}), "fails"),
+    ("SUB-3", E, acknowledged({}, {"toolsListChanged": False}), "passes"),
+    ("SUB-3", E, acknowledged({"resourceSubscriptions": ["a:b", "a:c"]},
+                              {"resourceSubscriptions": ["a:c"]}), "passes"),
+    ("SUB-3", E, acknowledged({"resourceSubscriptions": ["a:b"]},
+                              {"resourceSubscriptions": ["a:b", "a:d"]}), "fails"),
+    ("SUB-3", E, acknowledged({"toolsListChanged": True},
+                              {"resourceSubscriptions": ["a:b"]}), "fails"),
+    ("LIFE-14", D, [*BEGIN, C(ask(1, "tools/list"))], "passes"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("row", "revision", "said", "verdict"), [*HEADERS, *STREAMS, *MESSAGES, *MORE]
+)
 def test_rule_judges_by_its_conditions(
     row: str, revision: str, said: list[Sent], verdict: Verdict
 ) -> None:
