@@ -908,4 +908,18 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "known = play.session.longest_start or 1.0",
         "both are below the start that counts as slow",
     ),
+    Equivalent(
+        "mcp_core/http/wire/_http2_frames.py::FrameWatch._check_frame",
+        "length = header[0] << 16 | header[1] << 8 | header[2]",
+        "length = header[0] << 17 | header[1] << 8 | header[2]",
+        "a first byte above 0 makes the frame too long either way",
+    ),
+    Equivalent(
+        "mcp_core/http/wire/_http1.py::find_head_error",
+        "if len(head) > MAX_VALUE and any((len(value) > MAX_VALUE for _, value in pairs)):"
+        "\n    ...",
+        "if len(head) >= MAX_VALUE and any((len(value) > MAX_VALUE for _, value in pairs)):"
+        "\n    ...",
+        "a head of this length has no longer value: only slower",
+    ),
 )

@@ -263,3 +263,19 @@ def test_sessions_beyond_the_memory_are_forgotten() -> None:
         numbers.add_session(b"%d" % number, numbers.new())
     assert numbers.of_request(RequestHead(b"POST", b"0", [])) == 10_002
     assert numbers.of_request(RequestHead(b"POST", b"1", [])) == 2
+
+
+def test_headers_of_an_asgi_server_may_be_lists() -> None:
+    head = RequestHead(b"POST", b"/", [[b"a", b"1"], [b"b", bytearray(b"2")]])  # type: ignore[list-item]
+    [line] = new_channel().request(0, (head, b"", "1.1"))
+    assert line.http is not None
+    assert line.http.headers == (("a", "1"), ("b", "2"))
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_number_of_the_next_conversation_is_known_before(single: bool) -> None:
+    numbers = ConversationNumbers(single=single)
+    for expected in (1, 2, 3):
+        assert numbers.next_number == expected
+        assert numbers.next_number == numbers.new()
+    assert numbers.of_request(POST) == (3 if single else 4)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_core.trace import _json_redaction
 from mcp_core.trace._json_redaction import decode_string, replace_values, values_of
 from tests.levels import fewer_examples
 
@@ -115,3 +116,17 @@ def test_secret_below_any_depth_is_redacted_with_its_container() -> None:
 def test_any_text_is_scanned_without_an_error(text: str) -> None:
     assert replace_values(text, lambda each, token: None) == (text, ())
     replace_values(text, lambda each, token: True)
+
+
+def test_values_below_the_deepest_path_have_the_path_above(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No message may make a path as long as itself. The members that follow have their own."""
+    monkeypatch.setattr(_json_redaction, "_MAX_DEPTH", 2)
+    text = '{"a":{"b":{"c":1,"d":[2,{"x":5}]},"e":3},"f":[4,[6,[7,8]],9]}'
+    found = [
+        (value.path, text[value.start : value.end], value.is_container) for value in values_of(text)
+    ]
+    below = ("a", "b")
+    assert [(path, value) for path, value, is_container in found if not is_container] == [
+        *((below, "1"), (below, "2"), (below, "5"), (("a", "e"), "3")),
+        *((("f", 0), "4"), (("f", 1), "6"), (("f", 1), "7"), (("f", 1), "8"), (("f", 2), "9")),
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -149,6 +150,10 @@ def test_changes_keywords_build_ordered_tuple() -> None:
     )
     with pytest.raises(ValueError, match="name a list or a resource"):
         changes()
+    with pytest.raises(TypeError, match=r"a URI is a string, not \w*Path: pass path\.as_uri\(\)$"):
+        changes(uris=[Path("/a")])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match=r"a URI is a string, not int$"):
+        changes(uris=["a:b", 1])  # type: ignore[list-item]
     with pytest.raises(TypeError, match="not one string"):
         changes(uris="x:1")
 
