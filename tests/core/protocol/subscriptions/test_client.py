@@ -928,3 +928,41 @@ def test_wire_any_message_order_misses_no_change(
     assert not any(wire.server_table.publish(change) for change in (ONE, TWO))
     assert wire.server_table.listen_count == 0
     assert repr(wire.listenings) == "<ClientSubscriptions: 0, 0 watches, 0 to ask>"
+
+
+def test_lost_subscription_that_is_reopened_counts_its_losses() -> None:
+    """Only one that was open is reopened, and being open again begins the count anew."""
+    consumer = Consumer(E)
+    subscription = consumer.opens(TOOLS)
+    asked: list[BaseException] = []
+
+    def reopens(error: BaseException) -> bool:
+        asked.append(error)
+        return True
+
+    subscription.on_lost = reopens
+    consumer.acknowledged(1, TOOLS)
+    before = subscription.has_changes
+    for losses in (1, 2):
+        subscription.end(None, ConnectionLost("gone"))
+        assert (subscription.consecutive_losses, subscription.over, subscription.id) == (
+            losses,
+            False,
+            None,
+        )
+    assert len(asked) == 2
+    consumer.listenings.reopen(subscription, consumer.peer)
+    consumer.send_queued()
+    consumer.acknowledged(2, TOOLS)
+    assert (subscription.consecutive_losses, subscription.over) == (0, False)
+    # Something may have changed meanwhile.
+    assert (before, subscription.has_changes) == (False, True)
+    subscription.end(t.ListenResult(), None)
+    assert (subscription.over, len(asked)) == (True, 2)
+
+
+def test_subscription_that_never_opened_is_not_reopened() -> None:
+    subscription = Consumer(E).opens(TOOLS)
+    subscription.on_lost = lambda error: True
+    subscription.end(None, ConnectionLost("gone"))
+    assert (subscription.over, subscription.consecutive_losses) == (True, 0)
