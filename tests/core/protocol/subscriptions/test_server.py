@@ -141,6 +141,7 @@ def test_change_without_exactly_one_member_raises(members: dict[str, Any]) -> No
 
 
 def test_changes_keywords_build_ordered_tuple() -> None:
+    """A wrong URI is refused at once, since later it would fail in another task."""
     assert changes(tools=True) == (TOOLS,)
     assert changes(prompts=True, resources=True, uris=["x:2", "x:1", "x:2"]) == (
         PROMPTS,
