@@ -483,6 +483,20 @@ def test_limits_of_a_session_are_those_of_its_notes() -> None:
     assert _session.PART_INTERVAL < 0.1, "a case with parts may have many of them"
 
 
+async def test_meta_is_whole_unless_a_step_says_otherwise() -> None:
+    session = await silent_session()
+    session.revision = NEW
+    assert session.meta() == session.meta("whole")
+    assert len(session.meta()) == 3
+
+
+async def test_event_of_a_server_without_a_message_is_counted_as_none() -> None:
+    session = plain_session()
+    session.receive(TraceLine(t=0.0, sender="server", end="closed"))
+    said(session, [1, {}, {}], 5)
+    assert (session.messages, session.has_spoken) == (2, True)
+
+
 async def test_session_with_what_may_still_run_is_busy() -> None:
     session = plain_session()
     session.cancelled_at = 0.0
