@@ -224,6 +224,12 @@ def error(*loc: Any, kind: str = "int_type", msg: str = "No", given: Any = 5) ->
             "a: Expected one of X, Y (X.x: No; Y.y: No)",
             "a: Expected one of X, Y (X.x: No; Y.y: No)",
         ),
+        (
+            [error("a", "X", "x", given="z"), error("a", "Y", "x", given="z")],
+            {"a": {"a": "q", "x": "z"}},
+            "a: Expected one of X, Y (X.x: No; Y.x: No)",
+            "a: Expected one of X, Y (X.x: No; Y.x: No)",
+        ),
         ([error("a", "int", given="z")], {"a": "z"}, "a.int: No", "a.int: No"),
         # These aren't unions.
         (
