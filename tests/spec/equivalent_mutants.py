@@ -922,4 +922,10 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "\n    ...",
         "a head of this length has no longer value: only slower",
     ),
+    Equivalent(
+        "mcp_core/contract/_schemas.py::_SchemaComparison._prove_counts",
+        "if least < count_of(wide, 'minProperties', 0):\n    ...",
+        "if least < count_of(wide, 'minProperties', -1):\n    ...",
+        "`least` is never below 0",
+    ),
 )
