@@ -231,7 +231,7 @@ class ServedSource(NamedTuple):
         """Return how to serve a file that uses relative imports: as a module of its package."""
         path = self.path.resolve()
         folder = path.parent
-        names = [folder.name] if path.name == "__init__.py" else [folder.name, path.stem]
+        names = [folder.name, path.stem]  # `__init__.py` is imported as a package
         while (folder.parent / "__init__.py").is_file():
             folder = folder.parent
             names.insert(0, folder.name)
