@@ -928,4 +928,18 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "if least < count_of(wide, 'minProperties', -1):\n    ...",
         "`least` is never below 0",
     ),
+    Equivalent(
+        "mcp_trio/oracle/fuzz/habits/_table.py::read_exchange",
+        "others = [each for number, each in received if number > place and each is not answers[0]"
+        " and (not _is_initialized(each))]",
+        "others = [each for number, each in received if number > place and each is not answers[-1]"
+        " and (not _is_initialized(each))]",
+        "there is one answer: with more of them there is no exchange",
+    ),
+    Equivalent(
+        "mcp_trio/oracle/fuzz/campaign/_examination.py::Examiner._confirm_drawn",
+        "if (await self._confirm(longer, fault, plays=1))[0]:\n    ...",
+        "if (await self._confirm(longer, fault, plays=1))[-1]:\n    ...",
+        "there is a last play exactly if at least one has shown the fault",
+    ),
 )
