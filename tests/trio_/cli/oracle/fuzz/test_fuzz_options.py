@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import trio
 
 pytest.importorskip("hypothesis")
 
@@ -461,3 +462,39 @@ def test_interrupted_run_says_when(is_drawn: bool, seconds: float | None, text: 
     campaign = ended(is_drawn=is_drawn, drawing_seconds=12.3)
     _run._mark_interrupted(campaign, replace(DEFAULTS, seconds=seconds))
     assert campaign.interrupted == text
+
+
+async def test_progress_without_a_terminal_is_a_line_each_ten_seconds(autojump_clock: Any) -> None:
+    """A job's log gets few lines. With --json stdout has nothing but the document."""
+    stderr: Any = _Lines()
+    stderr.terminal = False
+    stdout: Any = _Lines()
+    display = _display.Display(stderr, stdout, as_json=True)
+    with trio.move_on_after(29.9):
+        await display.run(ended())
+    assert stderr.lines == [f"{PROGRESS}, 0 findings"] * 2
+    nothing: Any = None
+    display.show_finding(nothing)
+    display.show_habit(nothing)
+    assert stdout.lines == []
+
+
+@pytest.mark.parametrize(
+    ("members", "lines"),
+    [
+        ({}, [" 3  MUST RPC-7  a\\nb  solid 3/3", "    https://x/"]),
+        ({"is_solid": False, "hits": 1, "link": ""}, [" 3  MUST RPC-7  a\\nb  flaky 1/3"]),
+        ({"steps_before": 3, "link": ""}, [" 3  MUST RPC-7  a\\nb  solid 3/3, 3 steps -> 2"]),
+    ],
+)
+def test_finding_is_a_line_with_its_plays(members: dict[str, Any], lines: list[str]) -> None:
+    stdout: Any = _Lines()
+    members = {"link": "https://x/", **members}
+    link = members.pop("link")
+    fault = SimpleNamespace(level="MUST", row="RPC-7", sentence="a\nb", link=link)
+    usual = {"is_failure": True, "is_solid": True, "steps_before": 2, "cause": None, "hits": 3}
+    found: Any = SimpleNamespace(
+        **{**usual, **members}, number=3, plays=3, case=[1, 2], fault=fault
+    )
+    _display.Display(stdout, stdout, as_json=False).show_finding(found)
+    assert stdout.lines == lines
