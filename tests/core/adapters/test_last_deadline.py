@@ -7,15 +7,26 @@ from __future__ import annotations
 
 import _thread
 import os
+import sys
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec import UNSET
 
+from mcp_core import DIALECTS
 from mcp_core.adapters import LastDeadline, _last_deadline
+from mcp_core.registry import Server
+from mcp_core.registry.entries._invocation import Invocation
+from mcp_core.runtime._service import RequestJob, RootsJob
+from tests.core.adapters.test_recorder import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
+
+REPORT_TIMEOUT = _last_deadline._REPORT_TIMEOUT
 
 
 class ProcessEnded(Exception):
@@ -144,3 +155,109 @@ def test_last_deadline_looks_each_second_until_the_lifespan_ends(
     assert status == 1
     named = "tool 'slow'" if ran else "a task or thread"
     assert text.startswith(f"notes: {named} did not end within 6 s after SIGTERM: ")
+
+
+@pytest.mark.parametrize("count", [20, 21])
+def test_last_deadline_names_all_of_twenty_handlers(count: int, deadline: Deadline) -> None:
+    deadline.handlers += map(str, range(count))
+    deadline.last.begin(6, "SIGINT")
+    _, text = deadline.end()
+    assert (", 18, 19 did not end" in text, "1 more did" in text) == (count == 20, count == 21)
+
+
+class ReportLock:
+    """A lock that notes its calls."""
+
+    def __init__(self) -> None:
+        self.calls: list[object] = []
+
+    def acquire(self, timeout: float | None = None) -> None:
+        self.calls.append(timeout)
+
+    def release(self) -> None:
+        self.calls.append("release")
+
+
+def test_last_deadline_ends_recordings_and_flushes_in_a_limited_time(
+    deadline: Deadline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them may block, so another thread does it, and the process waits for some seconds."""
+    lock = ReportLock()
+    done: list[str] = []
+    recorder = SimpleNamespace(close=lambda: done.append("recorder"))
+    monkeypatch.setattr(_last_deadline, "_REPORT_TIMEOUT", REPORT_TIMEOUT)
+    monkeypatch.setattr(_last_deadline, "_open_recorders", lambda: [recorder])
+    monkeypatch.setattr(_thread, "allocate_lock", lambda: lock)
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(flush=lambda: done.append("stdout")))
+    monkeypatch.setattr(sys, "stderr", SimpleNamespace(flush=lambda: done.append("stderr")))
+    deadline.handlers.append("tool 'slow'")
+    deadline.last.begin(6, "SIGTERM")
+    deadline.end()
+    assert lock.calls == [None, 2.5, "release"]
+    assert done == ["recorder", "stdout", "stderr"]
+
+
+# -- What runs -------------------------------------------------------------------------------------
+
+
+def read_request() -> Any:
+    """A request, as far as the name of its handler goes."""
+    return SimpleNamespace(method=SimpleNamespace(name="resources/read"))
+
+
+def test_handlers_that_run_are_found_in_their_coroutines() -> None:
+    """A request's handler by its method, a hook by what it is for, and those that ended not."""
+    job = RequestJob.__new__(RequestJob)
+    job.request = read_request()
+    hook = RootsJob.__new__(RootsJob)
+
+    async def other() -> None:
+        """No handler."""
+
+    running = [job.run(), job.run(), hook.run(), other()]
+    found = _last_deadline._running_handlers()
+    for each in running:
+        each.close()
+    assert sorted(found) == ["a hook on changed roots", "resources/read"]
+    assert not _last_deadline._running_handlers()
+
+
+def test_function_that_blocks_a_thread_is_found_in_its_frames() -> None:
+    """A tool by its name, and a prompt, which isn't in a table of tools, by its function's."""
+    server = Server("notes")
+    found: list[list[str]] = []
+
+    @server.tool(name="other")
+    def other() -> str:
+        """Do nothing."""
+        return ""
+
+    @server.tool(name="looks")
+    def look() -> str:
+        """Look."""
+        found.append(_last_deadline._running_handlers())
+        return ""
+
+    @server.prompt
+    def ask() -> str:
+        """Ask."""
+        found.append(_last_deadline._running_handlers())
+        return ""
+
+    tool = server._tools["looks"].prepare(UNSET, DIALECTS["2026-07-28"])
+    prompt = server._prompts["ask"].prepare({}, DIALECTS["2026-07-28"])
+    assert isinstance(tool, Invocation)
+    tool.call()
+    prompt.call()
+    assert found == [["tool 'looks'"], [prompt.function.label]]
+    assert not _last_deadline._running_handlers()
+
+
+def test_recorders_are_found_if_this_process_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder = open_file(tmp_path / "a.mcp.jsonl")
+    assert recorder in _last_deadline._open_recorders()
+    recorder.close()
+    monkeypatch.delitem(sys.modules, "mcp_core.adapters._recorder")
+    assert _last_deadline._open_recorders() == []
