@@ -114,7 +114,7 @@ class HttpServerConnection(abc.ABC):
         self._close_scope = trio.CancelScope()
         self._progressed = trio.lowlevel.ParkingLot()  # `_resume` was run, or a write has ended
         self._incoming = incoming
-        self._head_deadline = math.inf
+        self._head_deadline: float  # `serve` sets it
         self._write_deadline: float  # `_write` sets it before `_sending`
         self._early_deadline = math.inf  # when to call `_on_early_deadline`, also during a write
         self._parts: list[bytes] = []  # bytes to write

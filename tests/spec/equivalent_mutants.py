@@ -942,4 +942,16 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "if (await self._confirm(longer, fault, plays=1))[-1]:\n    ...",
         "there is a last play exactly if at least one has shown the fault",
     ),
+    Equivalent(
+        "mcp_trio/http_server/_connection.py::HttpServerConnection._write",
+        "if len(data) <= WRITE_SIZE:\n    ...",
+        "if len(data) < WRITE_SIZE:\n    ...",
+        "bytes of just this size are sent as one piece by both",
+    ),
+    Equivalent(
+        "mcp_trio/http_server/_connection.py::HttpServerConnection._write",
+        "data = parts[0] if len(parts) == 1 else b''.join(parts)",
+        "data = parts[-1] if len(parts) == 1 else b''.join(parts)",
+        "there is one part",
+    ),
 )
