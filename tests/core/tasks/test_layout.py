@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import re
+from hashlib import blake2b, sha1
+from typing import TYPE_CHECKING
 
 import pytest
 
 from mcp_core.tasks import TaskKey, _layout
-from mcp_core.tasks._layout import RedisLayout, StoredRecord, member_of, stored_leases
+from mcp_core.tasks._layout import (
+    RedisLayout,
+    Removal,
+    StoredLease,
+    StoredRecord,
+    member_of,
+    stored_leases,
+)
 from mcp_core.tasks._leases import WorkerLease
-from tests.core.tasks.store_contract import MANY, new_record
+from tests.core.tasks.store_contract import MANY, completed, new_record, quota
+
+if TYPE_CHECKING:
+    from mcp_core._redis_calls import RedisCall
 
 LAYOUT = RedisLayout("lab")
 
@@ -53,3 +65,128 @@ def test_every_command_of_the_scripts_is_probed() -> None:
     scripts = "".join(value for value in vars(_layout).values() if isinstance(value, str))
     used = set(re.findall(r"redis\.p?call\(\s*'(\w+)'", scripts)) - {"TIME"}  # without a key
     assert used == {command for command, *_ in _layout._PROBED}
+
+
+ADA = blake2b(b"ada", digest_size=16).hexdigest()
+RECORD = new_record("a", "ada", worker="w")
+ENDED = completed(new_record("b", "ada", worker="w"))
+DATA = StoredRecord(b"data", None)
+FULL = StoredRecord(b"data", b"result")
+QUOTA = quota(1, 2, key_bytes=3, total_bytes=4)
+PLACES = [f"task:{ADA}:a", f"tasks:{ADA}"]
+USAGE = ["task-usage", "task-sizes"]
+REMOVED = str(round((RECORD.expires + 3600) * 1000))  # an hour after it has expired, in ms
+CREATED = [repr(RECORD.created), repr(RECORD.expires)]
+SIZE = str(RECORD.size)
+LEASE = StoredLease(WorkerLease("w", 7, 30.0), 5, b"5 7 30.0")
+
+
+@pytest.mark.parametrize(
+    ("call", "script", "keys", "arguments"),
+    [
+        (
+            LAYOUT.create(RECORD, DATA, limits=QUOTA),
+            _layout._CREATE,
+            [*PLACES, "tasks", "running", *USAGE, "workers"],
+            [
+                "a",
+                f"{ADA}:a",
+                "1",
+                b"data",
+                b"",
+                *CREATED,
+                "w",
+                REMOVED,
+                "",
+                SIZE,
+                "1",
+                "2",
+                "3",
+                "4",
+            ],
+        ),
+        (
+            LAYOUT.change(RECORD.key, 7, RECORD, FULL, b"m"),
+            _layout._CHANGE,
+            [PLACES[0], "tasks", "running", "workers", *USAGE, "task-changes"],
+            [
+                "7",
+                f"{ADA}:a",
+                "1",
+                b"data",
+                b"result",
+                CREATED[1],
+                "w",
+                REMOVED,
+                b"m",
+                "",
+                SIZE,
+                "",
+                "",
+            ],
+        ),
+        (
+            LAYOUT.change(RECORD.key, 7, RECORD, DATA, b"m", limits=QUOTA),
+            _layout._CHANGE,
+            [PLACES[0], "tasks", "running", "workers", *USAGE, "task-changes"],
+            [
+                "7",
+                f"{ADA}:a",
+                "1",
+                b"data",
+                b"",
+                CREATED[1],
+                "w",
+                REMOVED,
+                b"m",
+                "",
+                SIZE,
+                "3",
+                "4",
+            ],
+        ),
+        (
+            LAYOUT.remove([Removal(RECORD.key, 7, b"m")]),
+            _layout._REMOVE,
+            ["tasks", "running", *USAGE, "task-changes", *PLACES],
+            ["7", "a", f"{ADA}:a", b"m"],
+        ),
+        (
+            LAYOUT.discard([(f"{ADA}:a", b"data"), (f"{ADA}:a", None)]),
+            _layout._DISCARD,
+            ["tasks", "running", *USAGE, *PLACES, *PLACES],
+            [sha1(b"data").hexdigest(), "a", f"{ADA}:a", "", "a", f"{ADA}:a"],
+        ),
+        (LAYOUT.read([f"{ADA}:a"]), _layout._READ, PLACES[:1], [""]),
+        (LAYOUT.read([f"{ADA}:a"], results=True), _layout._READ, PLACES[:1], ["result"]),
+        (LAYOUT.page("ada", "a", 9), _layout._PAGE, PLACES[1:], ["a", "9"]),
+        (LAYOUT.expired(9), _layout._EXPIRED, ["tasks"], ["9"]),
+        (LAYOUT.renew_lease("w", 30.0), _layout._RENEW, ["workers"], ["w", "30.0"]),
+        (LAYOUT.leases(), _layout._LEASES, ["workers"], []),
+        (
+            LAYOUT.lost(9, [LEASE]),
+            _layout._LOST,
+            ["running", "workers"],
+            ["9", "w", "5", b"5 7 30.0"],
+        ),
+        (
+            LAYOUT.place([RECORD, ENDED]),
+            _layout._PLACE,
+            ["running", "workers"],
+            [f"{ADA}:a", "w", f"{ADA}:b", "-"],
+        ),
+        (LAYOUT.claim(b"mark", b"known"), _layout._CLAIM, ["task-keys"], [b"mark", b"known"]),
+    ],
+)
+def test_call_of_a_script_has_its_keys_and_arguments_in_order(
+    call: RedisCall, script: str, keys: list[str], arguments: list[str | bytes]
+) -> None:
+    assert call.script == script
+    assert call.keys == tuple(f"mcp:{{lab}}:{key}" for key in keys)
+    assert call.arguments == tuple(arguments)
+
+
+def test_probe_of_commands_uses_a_key_of_its_own() -> None:
+    call, others = LAYOUT.probes()
+    assert call.keys == ("mcp:{lab}:task-probe",)
+    assert others == [("XREAD", "COUNT", "1", "STREAMS", *call.keys, "0-0")]
