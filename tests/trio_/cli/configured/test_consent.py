@@ -348,3 +348,174 @@ async def test_pausable_timeout_of_two_questions_waits_for_both(autojump_clock: 
             assert math.isinf(scope.deadline)
         assert scope.deadline - trio.current_time() == pytest.approx(5)
     assert not scope.cancelled_caught
+
+
+async def test_consent_by_name_writes_its_notice_once() -> None:
+    screen, shown = recorder()
+    consent = TerminalConsent(screen, None, approved_servers=["demo"])
+    for question in (server_question(), server_question(), server_question(command="/bin/y")):
+        assert await consent.approve_server(question)
+    assert [line.count("--approve-server lets demo of /p/.mcp.json") for line in shown] == [1, 1]
+    assert consent.declined == {}
+
+
+async def test_consent_keeps_the_questions_about_servers_that_were_declined() -> None:
+    consent = TerminalConsent(Screen(None), None, approved_servers=["other"])
+    question = server_question()
+    assert not await consent.approve_server(question)
+    assert consent.declined == {"demo": question}
+
+
+@pytest.mark.parametrize(
+    ("options", "stores"),
+    [({}, True), ({"assume_yes": True}, False), ({"approved_servers": ["demo"]}, False)],
+)
+def test_consent_stores_answers_without_options_only(options: Any, stores: bool) -> None:
+    consent = TerminalConsent(Screen(None), None, **options)
+    assert (consent.stores_answers, consent.at_terminal) == (stores, False)
+    assert consent.assume_yes is ("assume_yes" in options)
+
+
+async def test_consent_at_terminal_without_timeout_keeps_what_is_denied_and_entered(
+    autojump_clock: object,
+) -> None:
+    """An input is asked for once, an approval each time."""
+    keyboard: Any = _Keyboard("no", "no", "no", "x", "y")
+    consent = TerminalConsent(Screen(None), keyboard)
+    assert consent.at_terminal
+    for _ in range(2):
+        assert not await consent.approve_server(server_question())
+    assert consent.declined == {"demo": server_question()}
+    assert not await consent.approve_definitions(definitions_question((), [definition()]))
+    given = ConfigInput(id="k", type="promptString", place=PLACE)
+    other = ConfigInput(id="l", type="promptString", place=PLACE)
+    assert [await consent.enter_input(each) for each in (given, given, other)] == ["x", "x", "y"]
+    assert keyboard.echoes == [True] * 5
+
+
+@pytest.mark.parametrize(
+    ("members", "launch", "stores", "sentence", "asked"),
+    [
+        ({}, {}, False, "The server demo is not approved.", "Start demo, in this run?"),
+        (
+            {"replaces": ("/u (user)",)},
+            {},
+            True,
+            "The server demo takes the place of another server, and is not approved.",
+            "Start demo, now and whenever it is used?",
+        ),
+        (
+            {"state": "changed"},
+            {"transport": "http", "command": "", "url": "https://h/"},
+            False,
+            "The server demo has changed since you approved it.",
+            "Connect to demo, in this run?",
+        ),
+    ],
+)
+def test_question_about_server_says_its_state_and_how_long_the_answer_holds(
+    members: Any, launch: Any, stores: bool, sentence: str, asked: str
+) -> None:
+    def begin(question: Any, print_line: Any) -> Any:
+        return ask_about_server(question, print_line, stores=stores)
+
+    _, lines, prompts = talk(begin, replace(server_question(**launch), **members), ["no"])
+    assert lines[1].startswith(f"{sentence} It ")
+    assert prompts[0].startswith(asked)
+    shows_power = lines[-1] == "A program can do all that you can do on this machine."
+    assert shows_power is (not launch)
+
+
+@pytest.mark.parametrize("excess", [0, 1])
+def test_definitions_of_more_than_forty_lines_have_their_length(excess: int) -> None:
+    """The lengths below and above count those lines that a screen of 80 columns wraps."""
+    frame = _count_of(definition(description="x\n"))
+    text = "x\n" * (41 + excess - frame)
+    question = definitions_question((), [definition(description=text)])
+    _, lines, _ = talk(ask_about_definitions, question, ["no"])
+    around = [line for line in lines if line.startswith("!")]
+    assert (
+        around
+        == [
+            "! 41 lines follow: scroll back to here to read them",
+            "! 41 lines are above. They are about:",
+        ][: 2 * excess]
+    )
+
+
+def _count_of(offered: Any) -> int:
+    _, lines, _ = talk(ask_about_definitions, definitions_question((), [offered]), ["no"])
+    return len(lines) - 2  # without the empty line, and the heading
+
+
+@pytest.mark.long
+def test_definitions_of_fifty_thousand_lines_can_be_approved() -> None:
+    frame = _count_of(definition(description="x\n"))
+    for excess in (0, 1):
+        text = "x\n" * (50_001 + excess - frame)
+        question = definitions_question((), [definition(description=text)])
+        approved, _, _ = talk(ask_about_definitions, question, [] if excess else ["yes"])
+        assert approved is not bool(excess)
+
+
+def test_long_definitions_count_their_warnings_and_leave_out_none() -> None:
+    first, second, third = definition("a", "x\n" * 60), definition("b"), definition("c")
+    warning = DefinitionWarning("mention", "description", "names x of y")
+    warnings = {first.key: [warning, warning], second.key: [warning]}
+    question = definitions_question((), [first, second, third], warnings)
+    _, lines, _ = talk(ask_about_definitions, question, ["no"])
+    assert lines[-3:] == [
+        "  tool a (new)  ! 2 warnings",
+        "  tool b (new)  ! 1 warning",
+        "  tool c (new)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("members", "typed", "lines", "prompt"),
+    [
+        (
+            {},
+            ["", None],
+            ["", "key  (/p/.mcp.json:3:5)", "  Write a text"],
+            "  text (Ctrl+D: none): ",
+        ),
+        (
+            {"description": "The key", "default": "d"},
+            [None],
+            ["", "The key  (/p/.mcp.json:3:5)"],
+            "  text [d] (Ctrl+D: none): ",
+        ),
+        (
+            {"options": ("a", "b")},
+            ["c", None],
+            [
+                "",
+                "key  (/p/.mcp.json:3:5)",
+                "    a",
+                "    b",
+                "  Write one of the values above",
+            ],
+            "  text (Ctrl+D: none): ",
+        ),
+        (
+            {"secret": True, "default": "d"},
+            [None],
+            ["", "key  (/p/.mcp.json:3:5)"],
+            "  text, not shown (Ctrl+D: none): ",
+        ),
+    ],
+)
+def test_question_for_input_shows_its_options_and_what_is_wrong(
+    members: Any, typed: list[str | None], lines: list[str], prompt: str
+) -> None:
+    given = ConfigInput(id="key", type="promptString", place=PLACE, **members)
+    assert talk(ask_for_input, given, typed) == (None, lines, [prompt] * len(typed))
+
+
+def test_names_in_questions_are_shortened_after_200_characters() -> None:
+    for count, is_whole in ((200, True), (201, False)):
+        _, lines, _ = talk(
+            ask_about_definitions, definitions_question((), [definition("a" * count)]), ["no"]
+        )
+        assert (f"  tool {'a' * count} (new)" in lines) is is_whole
