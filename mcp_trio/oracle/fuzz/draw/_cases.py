@@ -115,7 +115,6 @@ class CaseSource:
     def __init__(self, choices: CaseChoices, seed: int, first: Sequence[list[Step]] = ()) -> None:
         self._random = Random(seed)  # noqa: S311 - cases can be drawn again
         self._first = list(first)
-        self._choices = choices
         self._drawn: list[list[Step]] = []
         choices.special = [] if first else list(FIRST_SPECIAL)
         profile = settings(database=None, deadline=None, suppress_health_check=list(HealthCheck))
