@@ -668,6 +668,7 @@ async def test_client_that_is_gone_when_it_is_refused_is_no_error(
 
 
 async def test_access_log_has_the_time_and_the_size_of_an_exchange(autojump_clock: Any) -> None:
+    await trio.sleep(8.0)  # the clock begins at 0, where a sum and a difference are the same
     async with proxied() as wire:
         await wire.client.send_all(GET.replace(b"/mcp", b"/a?b=%ff"))
         server = await wire.upstream.next_server()
@@ -680,7 +681,7 @@ async def test_access_log_has_the_time_and_the_size_of_an_exchange(autojump_cloc
 
 
 async def test_server_that_is_not_there_gives_502_with_the_reason(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Neither a recorder nor a log of the exchanges is needed."""
 
@@ -699,6 +700,7 @@ async def test_server_that_is_not_there_gives_502_with_the_reason(
         await client.aclose()
     assert response.startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
     assert b"no one listens at server.test" in response
+    assert [each.levelname for each in caplog.records] == ["WARNING"]  # of the refusal
 
 
 async def test_idle_server_that_has_ended_is_closed_and_connected_again(

@@ -14,6 +14,7 @@ from tests.core.trace.judge.conversations import (
     Sent,
     Start,
     ask,
+    at,
     error,
     judge,
     notify,
@@ -30,11 +31,14 @@ from tests.core.trace.judge.rules.http import (
     DELETED,
     GET,
     IN,
+    INITIALIZE,
     MIRRORED,
+    OPENED,
     SERVED_BEFORE,
     SSE,
     START,
     STREAMED,
+    ended,
     got,
     sent,
 )
@@ -328,9 +332,112 @@ MORE: Final[list[tuple[str, str, list[Sent], Verdict]]] = [
     ("LIFE-14", D, [*BEGIN, C(ask(1, "tools/list"))], "passes"),
 ]  # fmt: skip
 
+# -- Batches, sessions, forms and lists ------------------------------------------------------------
+
+B: Final = "2025-03-26"
+BEGIN_B: Final = Start(B).messages()
+A_FORM: Final = {**rounds.FORM_INPUT["params"], "mode": "form"}
+NO_FORM: Final = {"method": "sampling/createMessage", "params": A_FORM}
+BY_LINK: Final = {"method": "elicitation/create", "params": BY_URL["params"]}
+RIGHT: Final = {"action": "accept", "content": {"a": "x"}}
+WRONG: Final = {"action": "accept", "content": {"a": 5}}
+OTHER_SESSION: Final[dict[str, str | None]] = {**IN, "mcp-session-id": "other"}
+NO_SESSION: Final[dict[str, str | None]] = {"mcp-protocol-version": D}
+
+
+def filled_in(*forms: tuple[dict[str, Any], dict[str, Any]]) -> list[Sent]:
+    """Return a round with several requests for input, and the responses to them."""
+    asked = {str(each): form for each, (form, _) in enumerate(forms)}
+    given = {str(each): found for each, (_, found) in enumerate(forms)}
+    return [
+        C(call(1)),
+        rounds.required(inputRequests=asked, requestState="s"),
+        rounds.retry(2, inputResponses=given),
+    ]
+
+
+def prompt_got(**params: Any) -> list[Sent]:
+    return [*BEGIN, *errors.PROMPTS, C(ask(1, "prompts/get", **params)), S(result(1, messages=[]))]
+
+
+def silently_changed(seconds: float, **capability: Any) -> list[Sent]:
+    """Return a list of tools that has changed, and a message that is sent some seconds later."""
+    begin = Start(D, server={"tools": capability}).messages()
+    return [*begin, *lists.tools(1, "a"), *lists.tools(2, "b"), at(seconds, C(notify("x")))]
+
+
+def tokens(status: int, second: int | None = None) -> list[Sent]:
+    """Return requests with a token, and then one without."""
+    with_token = {**MIRRORED, **streams.TOKENS}
+    found = [sent(1, CALL_E, with_token), got(1, status)]
+    if second is not None:
+        found += [sent(2, {**CALL_E, "id": 2}, with_token), got(2, second)]
+    return [*found, sent(3, {**CALL_E, "id": 3}, MIRRORED)]
+
+
+def unanswered(status: int) -> list[Sent]:
+    """Return a request whose HTTP response is complete and has no message."""
+    return [*SERVED_BEFORE, sent(1, CALL_E, MIRRORED), got(1, status), ended(1)]
+
+
+def progress_elsewhere(**params: Any) -> list[Sent]:
+    """Return progress of a call on the stream of another one."""
+    asked = ask(2, "tools/call", name="t", **params)
+    running = [*START, sent(3, asked, IN), got(3, 200, kind=SSE)]
+    return [*running, *streams.SECOND, streamed(4, streams.PROGRESS)]
+
+
+LAST: Final[list[tuple[str, str, list[Sent], Verdict]]] = [
+    ("RPC-20", B, [*BEGIN_B, S([ask(1, "ping")]), C(error(None, -32600))], "fails"),
+    ("RPC-20", B, [*BEGIN_B, S([ask(1, "ping")]), S(error(None, -32600))], "not judged"),
+    ("RPC-20", B, [*BEGIN_B, C([ask(1, "ping")]), C(error(None, -32600))], "not judged"),
+    ("RPC-20", B, [*BEGIN_B, C([ask(1, "ping")]), C(ask(2, "x")), S(error(2, -32600))],
+     "not judged"),
+    ("ELIC-10", E, filled_in((rounds.FORM_INPUT, RIGHT)), "passes"),
+    ("ELIC-10", E, filled_in((rounds.FORM_INPUT, RIGHT), (rounds.FORM_INPUT, WRONG)), "fails"),
+    ("ELIC-10", E, filled_in((rounds.FORM_INPUT, WRONG), (rounds.FORM_INPUT, RIGHT)), "fails"),
+    ("ELIC-10", E, filled_in((rounds.FORM_INPUT, RIGHT), (rounds.FORM_INPUT, REFUSED)), "passes"),
+    ("ELIC-10", E, filled_in((NO_FORM, WRONG)), "not judged"),
+    ("ELIC-10", E, filled_in((NO_FORM, WRONG), (rounds.FORM_INPUT, WRONG)), "fails"),
+    ("ELIC-10", E, filled_in((BY_LINK, WRONG)), "not judged"),
+    ("ELIC-10", E, filled_in((BY_LINK, WRONG), (rounds.FORM_INPUT, WRONG)), "fails"),
+    ("SHL-22", D, [*START, sent(3, CALL, IN)], "passes"),
+    ("SHL-22", D, [*START, sent(3, CALL, OTHER_SESSION)], "fails"),
+    ("SHL-22", D, [*OPENED, sent(3, CALL, NO_SESSION)], "fails"),
+    ("SHL-22", D, [*OPENED, sent(3, INITIALIZE, {})], "not judged"),
+    ("SHL-22", D, [*OPENED, sent(3, None, NO_SESSION, "GET")], "not judged"),
+    ("SHL-22", D, [*OPENED, sent(3, result(9, roots=[]), NO_SESSION)], "not judged"),
+    ("RPC-35", E, unanswered(200), "fails"),
+    ("RPC-35", E, unanswered(299), "fails"),
+    ("RPC-35", E, unanswered(300), "passes"),
+    ("RPC-35", E, unanswered(199), "passes"),
+    ("SHL-4", D, progress_elsewhere(_meta=streams.TOKEN), "fails"),
+    ("SHL-4", D, progress_elsewhere(_meta=streams.TOKEN, task={}), "not judged"),
+    ("AT-1", E, tokens(200), "fails"),
+    ("AT-1", E, tokens(299), "fails"),
+    ("AT-1", E, tokens(300), "passes"),
+    ("AT-1", E, tokens(199), "passes"),
+    ("AT-1", E, tokens(200, 401), "passes"),
+    ("AT-1", E, tokens(200, 403), "passes"),
+    ("AT-1", E, tokens(200, 404), "fails"),
+    ("PRM-4", D, prompt_got(name="p", arguments={"a": "1"}), "not judged"),
+    ("PRM-4", D, prompt_got(name="p", arguments=5), "fails"),
+    ("PRM-4", D, prompt_got(name="p", arguments=["a"]), "fails"),
+    ("PRM-4", D, prompt_got(name="p", arguments={"b": "1"}), "fails"),
+    ("PRM-4", D, prompt_got(name=["p"]), "not judged"),
+    ("PRM-4", D, prompt_got(name="q"), "not judged"),
+    ("TOOL-23", D, silently_changed(1.0, listChanged=True), "fails"),
+    ("TOOL-23", D, silently_changed(0.9, listChanged=True), "perhaps"),
+    ("TOOL-23", D, silently_changed(1.0, listChanged=False), "not judged"),
+    ("TOOL-23", D, silently_changed(1.0), "not judged"),
+    ("TOOL-23", D, [*lists.tools(1, "a"), *lists.tools(2, "b")], "not judged"),
+    ("TOOL-23", D, [*BEGIN, *lists.tools(1, "a"), CHANGED], "passes"),
+    ("PRM-5", D, [*BEGIN, *lists.tools(1, "a"), CHANGED], "not judged"),
+]  # fmt: skip
+
 
 @pytest.mark.parametrize(
-    ("row", "revision", "said", "verdict"), [*HEADERS, *STREAMS, *MESSAGES, *MORE]
+    ("row", "revision", "said", "verdict"), [*HEADERS, *STREAMS, *MESSAGES, *MORE, *LAST]
 )
 def test_rule_judges_by_its_conditions(
     row: str, revision: str, said: list[Sent], verdict: Verdict
