@@ -21,6 +21,8 @@ from mcp_core.tasks._leases import WorkerLease
 from tests.core.tasks.store_contract import MANY, completed, new_record, quota
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mcp_core._redis_calls import RedisCall
 
 LAYOUT = RedisLayout("lab")
@@ -82,10 +84,10 @@ LEASE = StoredLease(WorkerLease("w", 7, 30.0), 5, b"5 7 30.0")
 
 
 @pytest.mark.parametrize(
-    ("call", "script", "keys", "arguments"),
+    ("make", "script", "keys", "arguments"),
     [
         (
-            LAYOUT.create(RECORD, DATA, limits=QUOTA),
+            lambda layout: layout.create(RECORD, DATA, limits=QUOTA),
             _layout._CREATE,
             [*PLACES, "tasks", "running", *USAGE, "workers"],
             [
@@ -106,7 +108,7 @@ LEASE = StoredLease(WorkerLease("w", 7, 30.0), 5, b"5 7 30.0")
             ],
         ),
         (
-            LAYOUT.change(RECORD.key, 7, RECORD, FULL, b"m"),
+            lambda layout: layout.change(RECORD.key, 7, RECORD, FULL, b"m"),
             _layout._CHANGE,
             [PLACES[0], "tasks", "running", "workers", *USAGE, "task-changes"],
             [
@@ -126,7 +128,7 @@ LEASE = StoredLease(WorkerLease("w", 7, 30.0), 5, b"5 7 30.0")
             ],
         ),
         (
-            LAYOUT.change(RECORD.key, 7, RECORD, DATA, b"m", limits=QUOTA),
+            lambda layout: layout.change(RECORD.key, 7, RECORD, DATA, b"m", limits=QUOTA),
             _layout._CHANGE,
             [PLACES[0], "tasks", "running", "workers", *USAGE, "task-changes"],
             [
@@ -146,47 +148,61 @@ LEASE = StoredLease(WorkerLease("w", 7, 30.0), 5, b"5 7 30.0")
             ],
         ),
         (
-            LAYOUT.remove([Removal(RECORD.key, 7, b"m")]),
+            lambda layout: layout.remove([Removal(RECORD.key, 7, b"m")]),
             _layout._REMOVE,
             ["tasks", "running", *USAGE, "task-changes", *PLACES],
             ["7", "a", f"{ADA}:a", b"m"],
         ),
         (
-            LAYOUT.discard([(f"{ADA}:a", b"data"), (f"{ADA}:a", None)]),
+            lambda layout: layout.discard([(f"{ADA}:a", b"data"), (f"{ADA}:a", None)]),
             _layout._DISCARD,
             ["tasks", "running", *USAGE, *PLACES, *PLACES],
             [sha1(b"data").hexdigest(), "a", f"{ADA}:a", "", "a", f"{ADA}:a"],
         ),
-        (LAYOUT.read([f"{ADA}:a"]), _layout._READ, PLACES[:1], [""]),
-        (LAYOUT.read([f"{ADA}:a"], results=True), _layout._READ, PLACES[:1], ["result"]),
-        (LAYOUT.page("ada", "a", 9), _layout._PAGE, PLACES[1:], ["a", "9"]),
-        (LAYOUT.expired(9), _layout._EXPIRED, ["tasks"], ["9"]),
-        (LAYOUT.renew_lease("w", 30.0), _layout._RENEW, ["workers"], ["w", "30.0"]),
-        (LAYOUT.leases(), _layout._LEASES, ["workers"], []),
+        (lambda layout: layout.read([f"{ADA}:a"]), _layout._READ, PLACES[:1], [""]),
         (
-            LAYOUT.lost(9, [LEASE]),
+            lambda layout: layout.read([f"{ADA}:a"], results=True),
+            _layout._READ,
+            PLACES[:1],
+            ["result"],
+        ),
+        (lambda layout: layout.page("ada", "a", 9), _layout._PAGE, PLACES[1:], ["a", "9"]),
+        (lambda layout: layout.expired(9), _layout._EXPIRED, ["tasks"], ["9"]),
+        (lambda layout: layout.renew_lease("w", 30.0), _layout._RENEW, ["workers"], ["w", "30.0"]),
+        (lambda layout: layout.leases(), _layout._LEASES, ["workers"], []),
+        (
+            lambda layout: layout.lost(9, [LEASE]),
             _layout._LOST,
             ["running", "workers"],
             ["9", "w", "5", b"5 7 30.0"],
         ),
         (
-            LAYOUT.place([RECORD, ENDED]),
+            lambda layout: layout.place([RECORD, ENDED]),
             _layout._PLACE,
             ["running", "workers"],
             [f"{ADA}:a", "w", f"{ADA}:b", "-"],
         ),
-        (LAYOUT.claim(b"mark", b"known"), _layout._CLAIM, ["task-keys"], [b"mark", b"known"]),
+        (
+            lambda layout: layout.claim(b"mark", b"known"),
+            _layout._CLAIM,
+            ["task-keys"],
+            [b"mark", b"known"],
+        ),
     ],
 )
 def test_call_of_a_script_has_its_keys_and_arguments_in_order(
-    call: RedisCall, script: str, keys: list[str], arguments: list[str | bytes]
+    make: Callable[[RedisLayout], RedisCall],
+    script: str,
+    keys: list[str],
+    arguments: list[str | bytes],
 ) -> None:
+    call = make(RedisLayout("lab"))
     assert call.script == script
     assert call.keys == tuple(f"mcp:{{lab}}:{key}" for key in keys)
     assert call.arguments == tuple(arguments)
 
 
 def test_probe_of_commands_uses_a_key_of_its_own() -> None:
-    call, others = LAYOUT.probes()
+    call, others = RedisLayout("lab").probes()
     assert call.keys == ("mcp:{lab}:task-probe",)
     assert others == [("XREAD", "COUNT", "1", "STREAMS", *call.keys, "0-0")]
