@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_core.contract import Contract, offers_of_lists
+from mcp_core.contract import Contract, InvalidContract, offers_of_lists
 from mcp_trio.cli import main
 from mcp_trio.cli.oracle import _breaking
 from tests.core.trace.judge.conversations import C, S, ask, result
@@ -86,7 +87,9 @@ def test_traces_without_a_common_list_are_status_4(
 ) -> None:
     old, new = trace(tmp_path, "a", tool("one")), written(tmp_path, "b", HANDSHAKE)
     assert main(["diff", "--breaking", old, new]) == 4
-    assert "nothing was compared: no list was read to its end in both" in capsys.readouterr().err
+    out, err = capsys.readouterr()
+    assert out == ""  # which would look like a comparison
+    assert "nothing was compared: no list was read to its end in both" in err
 
 
 @pytest.mark.parametrize("words", [["--breaking", "--meta"], ["--allow-unclear"]])
@@ -94,3 +97,28 @@ def test_options_that_do_not_fit_are_status_2(words: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["diff", *words, "a", "b"])
     assert ended.value.code == 2
+
+
+def test_contract_that_cannot_be_made_is_status_4(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(trace: object) -> Contract:
+        raise InvalidContract("there are too many tools")
+
+    monkeypatch.setattr(_breaking, "_contract", refuse)
+    assert main(["diff", "--breaking", trace(tmp_path, "a"), trace(tmp_path, "b")]) == 4
+    assert "there are too many tools" in capsys.readouterr().err
+
+
+def test_contract_of_a_trace_has_the_first_name_of_a_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = [
+        SimpleNamespace(server=name, revision=revision, lists={}, capabilities={}, instructions="")
+        for name, revision in [("", "2025-03-26"), ("one", "2025-06-18"), ("two", "2025-11-25")]
+    ]
+    monkeypatch.setattr(_breaking, "recorded_offers", lambda trace: found)
+    made = _breaking._contract(None)  # type: ignore[arg-type]
+    assert (made.server, list(made.offers)) == ("one", ["2025-03-26", "2025-06-18", "2025-11-25"])
+    found.clear()
+    assert _breaking._contract(None).server == ""  # type: ignore[arg-type]

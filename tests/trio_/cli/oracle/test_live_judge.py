@@ -123,6 +123,47 @@ def test_live_judge_that_cannot_keep_up_leaves_lines_out(
     assert {each.is_certain for each in judge.report.findings if each.lines[0] == 13} == {False}
 
 
+def test_live_judge_queue_takes_lines_up_to_its_limit_and_counts_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A gap stands where the lines are missing. A line above the limit alone is taken."""
+    monkeypatch.setattr(_live_judge, "_MAX_QUEUED", 3_000)
+    judge = LiveJudge()  # its thread isn't started
+    for size in (500, 500, 0, 0, 0):
+        judge.receive(TraceLine(t=0.0, sender="client", raw="x" * size))
+    judge._taken_bytes += 1_500  # as if the thread had taken the first line
+    judge.receive(TraceLine(t=0.0, sender="client", data=b"x" * 500))
+    judge._taken_bytes += 3_000
+    judge.receive(TraceLine(t=0.0, sender="client", raw="x" * 3_000))
+    judge.receive(TraceLine(t=0.0, sender="client"))
+    judge._taken_bytes += 4_000
+    judge.receive(TraceLine(t=0.0, sender="client"))
+    assert [(line.kind, line.count, number, size) for line, number, size in judge._queue] == [
+        (None, None, 2, 1_500),
+        (None, None, 3, 1_500),
+        ("lost", 3, 6, 0),
+        (None, None, 7, 1_500),
+        (None, None, 8, 4_000),
+        ("lost", 1, 9, 0),
+        (None, None, 10, 1_000),
+    ]
+
+
+def test_live_judge_says_why_nothing_was_judged(capsys: pytest.CaptureFixture[str]) -> None:
+    judged(CLEAN)
+    assert "nothing was judged" not in capsys.readouterr().err
+    judged([])
+    assert "mcp-trio: nothing was judged: " in capsys.readouterr().err
+
+
+def test_live_judge_waits_five_seconds_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = LiveJudge()
+    waits: list[float | None] = []
+    monkeypatch.setattr(judge._thread, "join", waits.append)
+    judge.finish(is_complete=True)
+    assert waits == [5.0]
+
+
 def test_live_judge_internal_error_is_logged_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
