@@ -321,6 +321,7 @@ def map_tests(
     for name in files:
         digest.update((ROOT / name).read_bytes())
     stem = digest.hexdigest()[:16]
+    directory.mkdir(parents=True, exist_ok=True)  # now: the tests below take minutes
     # A test file takes longer than others of its folder, so they are dealt out one by one.
     jobs = min(jobs, len(files))
     parts = [files[index::jobs] for index in range(jobs)]

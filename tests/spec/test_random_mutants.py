@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import random
 import textwrap
@@ -424,3 +425,24 @@ def test_command_runs_as_many_mutants_as_it_is_asked_for(
     output = capsys.readouterr().out
     assert output.startswith("5 mutants, seed 3\n")
     assert "shim        5 of    5 100.0%  too few to judge: 60 are needed" in output
+
+
+def test_map_is_made_once_in_a_directory_that_need_not_exist(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Making one takes minutes, after which a missing directory would lose it."""
+    made: list[str] = []
+
+    def make(root: Path, sources: object, options: object, report: Path) -> None:
+        made.append(report.name)
+        gzip.open(report, "wt").close()
+
+    def run(parts: list[int], opened: Any, jobs: int) -> list[None]:
+        with opened(ROOT) as run_part:
+            return [run_part(part) for part in parts]
+
+    monkeypatch.setattr(random_mutants, "make_map", make)
+    monkeypatch.setattr(random_mutants, "run_in_copies", run)
+    for _ in range(2):
+        random_mutants.map_tests(random_mutants.AREAS[-1:], {}, tmp_path / "new" / "map", 2)
+    assert [name.partition("-")[2] for name in made] == ["0-of-2.gz", "1-of-2.gz"]
