@@ -93,3 +93,14 @@ async def test_keys_of_a_served_server_stay() -> None:
         pass
     with pytest.raises(ValueError, match="'s' is served already"):
         served.use_state_keys({"1": ONE})
+
+
+@pytest.mark.parametrize("length", range(43, 56))
+def test_secret_of_a_length_that_no_base64url_has_is_refused(length: int) -> None:
+    """RFC 4648, section 4: the last group has 2, 3 or 4 characters."""
+    secret = "A" * length
+    if length % 4 == 1:
+        with pytest.raises(ValueError, match="key 1 isn't base64url"):
+            read_state_keys(secret)
+    else:
+        assert len(read_state_keys(secret)["key"]) == length * 3 // 4

@@ -58,6 +58,15 @@ def test_message_of_the_limit_is_whole() -> None:
     assert len(buffer) == 0
 
 
+def test_message_over_the_limit_costs_no_more_than_its_beginning() -> None:
+    buffer = MessageBuffer(5000)
+    for _ in range(100):
+        buffer.add(b"x" * 3000)
+    assert len(buffer) == 300_000
+    assert buffer._data is not None
+    assert len(buffer._data) == 1024
+
+
 def test_unfinished_message_is_returned_at_the_end() -> None:
     splitter = MessageSplitter(9)
     assert splitter.feed(b"a\nbc") == [(b"a", None)]

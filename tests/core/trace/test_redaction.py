@@ -170,6 +170,17 @@ def test_elicitation_result_of_a_wrong_form_is_redacted_by_its_request() -> None
     assert "9999" in line.raw
 
 
+def test_elicitation_result_in_a_batch_is_redacted_by_its_request() -> None:
+    """Each member of a batch has an id of its own."""
+    redactor = Redactor(KEY)
+    redact([{"id": "e1", "method": "elicitation/create", "params": {}}], redactor=redactor)
+    other = {"id": "a", "result": {"tools": []}}
+    line = redact([{"id": "b", "result": {"x": {"pin": "9999"}}}, other], redactor=redactor)
+    assert "9999" in line.raw
+    line = redact([{"id": "e1", "result": {"content": {"pin": "9999"}}}, other], redactor=redactor)
+    assert "9999" not in line.raw
+
+
 @pytest.mark.parametrize(
     "text",
     [

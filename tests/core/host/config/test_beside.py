@@ -74,6 +74,21 @@ ROWS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ),
     (
         "zed",
+        {
+            "agent": {
+                "tool_permissions": {
+                    "default": "deny",
+                    "tools": {
+                        "mcp:x:read": {"default": "allow"},
+                        "mcp:x:write": {"default": "deny"},
+                    },
+                }
+            }
+        },
+        {"allowed_tools": {"read"}, "denied_tools": {"write"}},
+    ),
+    (
+        "zed",
         profile_of(
             enable_all_context_servers=True,
             context_servers={"x": {"tools": {"write": False, "read": True}}},

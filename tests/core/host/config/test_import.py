@@ -202,6 +202,11 @@ def test_import_of_what_cannot_be_expressed_is_refused_with_all_problems() -> No
     assert [server.name for server in import_servers(config, ["c"])] == ["c"]
 
 
+def test_import_of_settings_without_a_counterpart_is_noted() -> None:
+    server = import_one("cline", {"command": "x", "colour": "red", "odd name": 1})
+    assert server.notes == ('left out, as mcp-trio has no such setting: colour, "odd name"',)
+
+
 def test_import_of_short_timeout_is_noted() -> None:
     server = import_one("cline", {"command": "x", "timeout": 0.5})
     assert "timeout" not in server.members

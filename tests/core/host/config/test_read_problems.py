@@ -318,7 +318,8 @@ def test_yaml_without_pyyaml_is_refused_with_two_cures(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "yaml", None)
     text = "extensions:\n  a:\n    type: stdio\n    cmd: npx\n"
     for file in "goose/config.yaml", "servers.yml":
-        with pytest.raises(InvalidConfig, match=r"'mcp-trio\[config\]'.* \(`yq -o json \. FILE"):
+        problem = r":1:1: .*'mcp-trio\[config\]'.* \(`yq -o json \. FILE"
+        with pytest.raises(InvalidConfig, match=problem):
             read_config(text, file=file)
     # JSON is YAML.
     found = read_config('{"extensions": {"a": {"cmd": "npx"}}}', file="goose/config.yaml")

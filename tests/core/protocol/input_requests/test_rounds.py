@@ -960,6 +960,7 @@ def test_retry_has_responses_and_unchanged_state(original: Any, state: str | Non
 
 def test_retry_of_request_without_params() -> None:
     call = ClientRoundTrips("tools/call", None, SERVER, EVERYTHING)
+    assert call.pause == 0.0  # before the first round
     call.begin_round(None, "s")
     call.set_responses({})
     assert call.params == {"requestState": "s"}

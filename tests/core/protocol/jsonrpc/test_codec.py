@@ -830,6 +830,7 @@ MENDED = [
         f"{ABSENT}method, result",
     ),
     (text_result(r"a\ud800b"), text_result(r"a\ufffdb"), HALF),
+    (text_result(r"a\uD800b"), text_result(r"a\ufffdb"), HALF),
     (text_result(r"\udfff\uD83D\ude00\uDBFF"), text_result(r"\ufffd\uD83D\ude00\ufffd"), HALF),
     (
         text_result(r"\\ud800 \ud800 \\\ud800 \ufdd0"),

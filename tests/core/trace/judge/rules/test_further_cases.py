@@ -388,6 +388,9 @@ def progress_elsewhere(**params: Any) -> list[Sent]:
 
 
 LAST: Final[list[tuple[str, str, list[Sent], Verdict]]] = [
+    ("RES-11", D, [*BEGIN, *lists.resources(1, "HTTPS://a b")], "not judged"),
+    ("RPC-8", D, [*BEGIN, C("junk"), S(error(None, -32600))], "passes"),
+    ("RPC-8", D, [*BEGIN, C("junk"), C(ask(1, "x")), *[S(error(None, -32600))] * 2], "fails"),
     ("RPC-20", B, [*BEGIN_B, S([ask(1, "ping")]), C(error(None, -32600))], "fails"),
     ("RPC-20", B, [*BEGIN_B, S([ask(1, "ping")]), S(error(None, -32600))], "not judged"),
     ("RPC-20", B, [*BEGIN_B, C([ask(1, "ping")]), C(error(None, -32600))], "not judged"),
