@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from mcp_core import DIALECTS, McpError, ToolError
+from mcp_core import DIALECTS, LocalProtocolError, McpError, ToolError
 from mcp_core.adapters import SqliteTaskStore
 from mcp_core.registry import Context, Server, TaskOptions, Tasks
 from mcp_core.runtime.tasks import MemoryTaskStore, _running
@@ -714,3 +714,25 @@ async def test_task_left_at_shutdown_runs_again_when_the_next_server_starts(
             result = await (await client.task(reference)).result()
     assert result.text == "A copy of Emma"
     assert not caplog.records
+
+
+@pytest.mark.parametrize("how", ["notify", "request"])
+async def test_task_sends_no_message_of_an_extension(how: str) -> None:
+    """Its client's connection may be gone, or be another one's by now."""
+    method = "notifications/inbox/new" if how == "notify" else "inbox/open"
+    server = make_server(extensions={"com.example/inbox": {}})
+
+    @server.tool(task="required")
+    async def tell(context: Context) -> str:
+        """Send a message of the extension."""
+        with pytest.raises(LocalProtocolError) as caught:
+            await getattr(context, how)(method, {})
+        return str(caught.value)
+
+    async with conversation(E, server) as peer:
+        task_id = await start(peer, "tell")
+        await either.sleep(1)
+        state = await state_of(peer, task_id)
+    assert state["result"]["content"] == [
+        {"type": "text", "text": f"{method} cannot be sent: a task has no connection"}
+    ]
