@@ -38,6 +38,10 @@ _SELECTED: Final = os.environ.get("SELECTED")
 _MODULE: Final = "mcp_core/_hits.py"
 _MEMORY: Final = "hits"
 _CACHE: Final = re.compile(r"@(?:functools\.)?(?:lru_)?cache")
+_WORD: Final = re.compile(r"\w+")
+# Names that are followed from code outside of functions. With more, one of them is so common, as
+# `name`, that it doesn't tell what uses the code.
+_MOST_NAMES: Final = 50
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -170,7 +174,7 @@ class HitMap:
         So it is for a function with a cache: only the first test that calls it has run it. None if
         there is no such block.
         """
-        mask = self._mask(file, start, end, set())
+        mask = self._mask(file, start, end)
         if not mask:
             return None
         found = [each for each in self.tests.values() if each.passed and each.hits & mask]
@@ -189,7 +193,25 @@ class HitMap:
         ]
         return not around or bool(self._imported >> min(around)[1] & 1)
 
-    def _mask(self, file: str, start: int, end: int, seen: set[str]) -> int:
+    def _mask(self, file: str, start: int, end: int) -> int:
+        mask, name = self._block_at(file, start, end)
+        # The definitions with this name, what is made of it, and so on.
+        names = [name] if name else []
+        for name in names:  # which grows
+            if len(names) > _MOST_NAMES:
+                break
+            for other, place in self._places.get(name, ()):
+                found, more = self._block_at(other, place, place + len(name))
+                mask |= found
+                if more and more not in names:
+                    names.append(more)
+        return mask
+
+    def _block_at(self, file: str, start: int, end: int) -> tuple[int, str]:
+        """Return the bit of the smallest block around a place, and the name that it defines.
+
+        The bit is 0 outside of functions; the name is "" in one without a cache.
+        """
         around = [
             (block.end - block.start, index, block.start, block.first)
             for index, block in self._blocks[file]
@@ -198,21 +220,17 @@ class HitMap:
         mask = 1 << min(around)[1] if around else 0
         source = self._sources[file]
         if around and not _CACHE.search(source.text, max(around)[2], max(around)[3]):
-            return mask
-        name = source.scope_at(start, end).rpartition(".")[2]
-        if not name or name in seen:
-            return mask
-        seen.add(name)
-        for other, place in self._places(name):
-            # That is a definition with this name, or what is made of it.
-            mask |= self._mask(other, place, place + len(name), seen)
-        return mask
+            return mask, ""
+        return mask, source.scope_at(start, end).rpartition(".")[2]
 
-    def _places(self, name: str) -> Iterator[tuple[str, int]]:
-        pattern = re.compile(rf"\b{re.escape(name)}\b")
+    @functools.cached_property
+    def _places(self) -> dict[str, list[tuple[str, int]]]:
+        """The files and the offsets of each word of the code."""
+        places: dict[str, list[tuple[str, int]]] = {}
         for file, source in self._sources.items():
-            for found in pattern.finditer(source.text):
-                yield file, found.start()
+            for found in _WORD.finditer(source.text):
+                places.setdefault(found[0], []).append((file, found.start()))
+        return places
 
 
 def make_map(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.spec import random_mutants
+from tests.spec import hit_map, random_mutants
 from tests.spec.code_match import Replacement, SourceFile
 from tests.spec.hit_map import HitMap, MappedTest, blocks_of, make_map, with_hits
 from tests.spec.mutation_operators import RandomMutant
@@ -133,6 +133,19 @@ def test_tests_of_a_place_are_those_that_ran_its_block(text: str, names: list[st
     start = CODE.index(text)
     found = HitMap({"m.py": SourceFile(CODE)}, tests).tests_of("m.py", start, start + len(text))
     assert (None if found is None else [each.name for each in found]) == names
+
+
+def test_names_are_followed_until_one_is_too_common(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each constant is made of the one before it. Which code uses a common name says nothing."""
+    code = "A = 1\nB = A\nC = B\ndef f(): return C\ndef g(): return A\n"
+    tests = [mapped("f", 0), mapped("g", 1)]
+    found = []
+    for most in (50, 2):
+        monkeypatch.setattr(hit_map, "_MOST_NAMES", most)
+        names = HitMap({"m.py": SourceFile(code)}, tests).tests_of("m.py", 0, 5)
+        assert names is not None
+        found.append([each.name for each in names])
+    assert found == [["f", "g"], ["g"]]
 
 
 def test_mutant_meets_mirrored_tests_first_and_only_some_of_the_others(
