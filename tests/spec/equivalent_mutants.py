@@ -954,4 +954,10 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "data = parts[-1] if len(parts) == 1 else b''.join(parts)",
         "there is one part",
     ),
+    Equivalent(
+        "mcp_trio/oracle/fuzz/play/_http_steps.py::_half",
+        "async def _half(play: Play, place: str='body') -> None:\n    ...",
+        "async def _half(play: Play, place: str='') -> None:\n    ...",
+        "every place without a row of its own is one in the body",
+    ),
 )

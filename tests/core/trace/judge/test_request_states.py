@@ -55,14 +55,11 @@ def asks_input(conversation: int, state: str) -> TraceLine:
 
 
 def found_in(
-    *lines: TraceLine | DamagedLine, all_conversations: bool = True
+    *lines: TraceLine | DamagedLine, all_conversations: bool | None = True
 ) -> tuple[list[Finding], int]:
-    """Return what is found of MRTR-8, and how often it was judged."""
-    judged = Judge(
-        TraceHeader(format_version=1, transport="http"),
-        from_start=True,
-        all_conversations=all_conversations,
-    )
+    """Return what is found of MRTR-8, and how often it was judged. None is the judge's default."""
+    given: Any = {} if all_conversations is None else {"all_conversations": all_conversations}
+    judged = Judge(TraceHeader(format_version=1, transport="http"), from_start=True, **given)
     found: list[Finding] = []
     for line in lines:
         found += judged.receive(line)
@@ -113,8 +110,11 @@ def test_state_that_the_trace_can_lack_is_inconclusive(gap: TraceLine | DamagedL
     assert [each.is_certain for each in found] == [False]
 
 
-def test_state_of_a_client_with_other_conversations_is_inconclusive() -> None:
-    found, _ = found_in(call(2, requestState="t"), all_conversations=False)
+@pytest.mark.parametrize("all_conversations", [False, None])
+def test_state_of_a_client_with_other_conversations_is_inconclusive(
+    all_conversations: bool | None,
+) -> None:
+    found, _ = found_in(call(2, requestState="t"), all_conversations=all_conversations)
     assert [each.is_certain for each in found] == [False]
 
 

@@ -36,9 +36,10 @@ def shown(strategy: Any) -> str:
         if strategy is known:
             return name
     return re.sub(
-        r"integers\(min_value=([-\d]+)(?:, max_value=([-\d]+))?\)", _range, repr(strategy)
+        r"integers\(min_value=([-\d_]+)(?:, max_value=([-\d_]+))?\)", _range, repr(strategy)
     )
 
 
 def _range(found: re.Match[str]) -> str:
-    return found[1] if found[2] is None else f"{found[1]}..{found[2]}"
+    low, high = (None if each is None else each.replace("_", "") for each in found.groups())
+    return str(low) if high is None else f"{low}..{high}"

@@ -340,6 +340,14 @@ def test_texts_have_the_length_of_the_schema(schema: Any, lengths: Any) -> None:
     assert lengths(min(found), max(found))
 
 
+def test_object_has_fifty_optional_members_at_most() -> None:
+    properties = {f"p{number}": {"const": 1} for number in range(60)}
+    draw = PlayedDraw(2**60 - 1)
+    found = _SchemaDraw(draw, {}).draw({"type": "object", "properties": properties})  # type: ignore[arg-type]
+    assert draw.asked == [f"0..{2**MAX_BRANCHES - 1}"]
+    assert len(found) == MAX_BRANCHES == 50
+
+
 def test_optional_members_come_and_go_and_required_ones_stay() -> None:
     names = [f"p{number}" for number in range(4)]
     schema = {
