@@ -78,8 +78,8 @@ def test_json_passes_lines_on_unchanged(path: Path) -> None:
     assert done.returncode == 0
     expected = path.read_bytes().removesuffix(b'garbage\n{"t":11')
     assert done.stdout.encode() == expected
-    assert "line 17 is damaged" in done.stderr
-    assert "line 18 is damaged: the trace ends in this line" in done.stderr
+    assert "line 19 is damaged" in done.stderr
+    assert "line 20 is damaged: the trace ends in this line" in done.stderr
 
 
 def test_trace_with_a_header_only_is_empty(tmp_path: Path) -> None:
