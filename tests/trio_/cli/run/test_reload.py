@@ -214,8 +214,8 @@ async def _call_until(client: Client, word: str) -> None:
         try:
             if (await client.call_tool("word")).text == word:
                 return
-        except PeerError as exc:  # of a call that was in flight
-            if "the server was reloaded" not in str(exc):
+        except PeerError as exc:  # of a call that was in flight, or came while the old server ended
+            if "the server was reloaded" not in str(exc) and "is being shut down" not in str(exc):
                 raise
         except ConnectionLost as exc:  # sent as the old server closed an idle connection
             if "closed the connection without an answer" not in str(exc):
