@@ -402,3 +402,14 @@ def test_ignored_timeout_in_the_file_of_an_administrator_stops_nothing() -> None
 def test_short_timeout_in_an_entry_of_a_program_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"x\.timeout: is in milliseconds, and ignored below 1000"):
         read_entry("x", {"command": "c", "timeout": 30})
+
+
+def test_zed_permission_of_another_form_is_a_problem_of_its_server() -> None:
+    """It may deny a tool, so the server is not used."""
+    permissions = {
+        "default": "deny",
+        "tools": {"mcp:x:read": {"default": "allow"}, "mcp:x:write": "deny"},
+    }
+    config = read("zed", {"agent": {"tool_permissions": permissions}})
+    assert "x" not in config.servers
+    assert any("mcp:x:write" in str(each) for each in config.problems)
