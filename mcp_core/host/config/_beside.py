@@ -200,7 +200,7 @@ def _may_begin(prefix: str, head: str) -> bool:
 
     A long name is shortened behind its first characters.
     """
-    prefix, head = prefix[:_WRITTEN_START], head[:_WRITTEN_START]
+    head = head[:_WRITTEN_START]
     return prefix.startswith(head) or head.startswith(prefix)
 
 

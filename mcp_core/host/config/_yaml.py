@@ -95,7 +95,6 @@ class _YamlReader:
         # By name: the node of each anchor, and how large it is. None while it has not ended.
         self._anchors: dict[str, tuple[JsonNode, int] | None] = {}
         self._documents = 0
-        self._size = 0
 
     def take(self, kind: str, event: Any) -> None:
         """Take an event of this kind, such as "Scalar" and "MappingStart"."""

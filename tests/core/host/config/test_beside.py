@@ -9,6 +9,8 @@ import pytest
 
 from mcp_core.host import ConfigFile, InvalidConfig, merge_servers, read_config, read_entry
 from mcp_core.host.config import _beside
+from mcp_core.host.config._beside import find_restrictions_beside
+from mcp_core.host.config._tree import ValueTree
 from tests.core.host.config.examples import TIMEOUTS
 
 # A file of each format by its path, and the member with its servers.
@@ -49,7 +51,10 @@ ROWS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("gemini", {"admin": {"mcp": {"enabled": False}}}, {"disabled": True}),
     ("gemini", {"tools": {"exclude": ["mcp_x_*"]}}, {"disabled": True}),
     ("gemini", {"tools": {"exclude": ["x__*"]}}, {"disabled": True}),
-    ("gemini", {"tools": {"exclude": ["*"]}}, {"disabled": True}),
+    *(
+        ("gemini", {"tools": {"exclude": [entry]}}, {"disabled": True})
+        for entry in ("*", "mcp_*", "*__*")
+    ),
     ("gemini", {"tools": {"exclude": ["mcp_x_write"]}}, {"denied_tools": {"write"}}),
     ("gemini", {"tools": {"exclude": ["x__write"]}}, {"denied_tools": {"write"}}),
     ("gemini", {"tools": {"exclude": ["write"]}}, {"denied_tools": {"write"}}),
@@ -233,6 +238,8 @@ def test_setting_that_is_there_twice_leaves_the_servers_out(
     [
         ("mcp.json", {"disabledMcpServers": []}),
         ("mcp.json", {"disabledMcpServers": None}),
+        ("mcp.json", {"chat.mcp.access": "none"}),  # a setting of another program
+        ("claude", {"projects": {"/p": ["disabledMcpServers"], "/q": 1}}),
         ("mcp.json", {"enabledMcpjsonServers": ["y"], "enableAllProjectMcpServers": True}),
         ("mcp.json", {"deniedMcpServers": [{"serverName": "x"}]}),  # an administrator's, elsewhere
         ("vscode", {"chat.mcp.access": "all", "chat.mcp.enabled": True}),
@@ -263,6 +270,31 @@ def test_setting_beside_the_servers_that_restricts_nothing_is_left_alone(
     assert not server.disabled
     assert not server.asks_always
     assert server.find_tool_denial("write") is None
+    if place == "zed":
+        assert list(find_restrictions_beside("zed", ValueTree(beside), ["x", "y"])) == []
+
+
+def test_name_that_is_there_twice_and_restricts_nothing_is_left_alone() -> None:
+    text = '{"a": 1, "a": 2, "mcpServers": {"x": {"command": "c"}}}'
+    assert read_config(text, file=".mcp.json").broken == set()
+
+
+@pytest.mark.parametrize(
+    ("beside", "member"),
+    [
+        ({"tools": ["x"]}, "tools"),
+        ({"tools": {"exclude": "x"}}, "tools.exclude"),
+        ({"admin": 1}, "admin"),
+        ({"admin": {"mcp": []}}, "admin.mcp"),
+        ({"admin": {"mcp": {"enabled": 1}}}, "admin.mcp.enabled"),
+        ({"excludeTools": {}}, "excludeTools"),
+        ({"tools": {"exclude": ["a", 1]}}, "tools.exclude[1]"),
+    ],
+)
+def test_setting_of_gemini_cli_that_is_not_understood_has_its_place(
+    beside: dict[str, Any], member: str
+) -> None:
+    assert {each.place.member for each in read("gemini", beside).problems} == {member}
 
 
 @pytest.mark.parametrize(
@@ -363,6 +395,124 @@ def test_list_of_one_project_in_claudes_own_file_is_named() -> None:
         "turns servers off in one project, which is ignored here: "
         "`disabled` in a server's entry turns it off"
     )
+
+
+@pytest.mark.parametrize(
+    ("agent", "member"),
+    [
+        ({"default_profile": 1}, "default_profile"),
+        ({"default_profile": 1, "profiles": {}}, "default_profile"),
+        ({"default_profile": 1, "profiles": []}, "profiles"),
+        ({"profiles": []}, "profiles"),
+        ({"profiles": {"write": [1]}}, "profiles.write"),
+        ({"profiles": {"write": []}}, "profiles.write"),
+        ({"profiles": {"write": {"context_servers": []}}}, "profiles.write.context_servers"),
+        (
+            {"profiles": {"write": {"enable_all_context_servers": 1}}},
+            "profiles.write.enable_all_context_servers",
+        ),
+        (
+            {"default_profile": "ask", "profiles": {"ask": {"enable_all_context_servers": 1}}},
+            "profiles.ask.enable_all_context_servers",
+        ),
+        ({"tool_permissions": []}, "tool_permissions"),
+    ],
+)
+def test_zed_profile_that_is_not_understood_has_its_place(
+    agent: dict[str, Any], member: str
+) -> None:
+    found = read("zed", {"agent": agent})
+    assert found.broken == {"x", "y"}
+    assert {each.place.member for each in found.problems} == {f"agent.{member}"}
+
+
+@pytest.mark.parametrize(
+    ("preset", "member"),
+    [([], "x"), ({"tools": [1]}, "x.tools"), ({"tools": "a"}, "x.tools"), ("a", "x")],
+)
+def test_zed_preset_that_is_not_understood_leaves_only_its_server_out(
+    preset: Any, member: str
+) -> None:
+    found = read("zed", profile_of(context_servers={"x": preset, "y": {"tools": {"a": True}}}))
+    assert found.broken == {"x"}
+    (problem,) = found.problems
+    assert problem.place.member == f"agent.profiles.mine.context_servers.{member}"
+    assert found.servers["y"].allowed_tools == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("beside", "allowed", "denied"),
+    [
+        (
+            profile_of(
+                enable_all_context_servers=True,
+                context_servers={"x": {"tools": {"a": False, "b": True, "c": 1}}},
+            ),
+            None,
+            {"a", "c"},
+        ),
+        (
+            profile_of(context_servers={"x": {"tools": {"a": False, "b": True, "c": 1}}}),
+            {"b"},
+            {"a", "c"},
+        ),
+        (
+            {
+                "agent": {
+                    "tool_permissions": {
+                        "default": "deny",
+                        "tools": {
+                            "mcp:x:a": {"default": "allow"},
+                            "mcp:x:b": {"default": "confirm"},
+                            "mcp:x:c": {"always_allow": []},
+                            "mcp:y:d": {"default": "allow"},
+                        },
+                    }
+                }
+            },
+            {"a", "b"},
+            set(),
+        ),
+    ],
+)
+def test_zed_setting_restricts_just_the_tools_that_it_names(
+    beside: dict[str, Any], allowed: set[str] | None, denied: set[str]
+) -> None:
+    server = read("zed", beside).servers["x"]
+    assert (None if server.allowed_tools is None else set(server.allowed_tools)) == allowed
+    assert set(server.denied_tools) == denied
+
+
+@pytest.mark.parametrize(("size", "is_read"), [(300, True), (301, False)])
+def test_name_of_up_to_300_characters_is_compared(size: int, is_read: bool) -> None:
+    found = read("gemini", {"tools": {"exclude": ["mcp_x_".ljust(size, "a")]}})
+    assert ("x" in found.servers) == is_read
+
+
+@pytest.mark.parametrize(("same", "may_match"), [(27, False), (28, True)])
+def test_pattern_is_compared_with_what_is_kept_of_a_long_name(same: int, may_match: bool) -> None:
+    """Gemini CLI keeps 28 characters at the beginning of one."""
+    server = "s" * 40
+    pattern = f"mcp_{server}"[:same] + "t*"
+    text = json.dumps({"tools": {"exclude": [pattern]}, "mcpServers": {server: {"command": "c"}}})
+    assert (server in read_config(text, file=".gemini/settings.json").broken) == may_match
+
+
+@pytest.mark.parametrize(
+    ("place", "beside"),
+    [
+        ("gemini", {"tools": {"exclude": ["write"] * 5}}),
+        ("zed", {"agent": {"tool_permissions": {"tools": {f"mcp:z:{n}": {} for n in range(5)}}}}),
+    ],
+)
+def test_most_comparisons_of_entries_with_servers_are_made(
+    place: str, beside: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five entries with two servers are ten."""
+    monkeypatch.setattr(_beside, "_MAX_COMPARED", 10)
+    assert read(place, beside).broken == set()
+    monkeypatch.setattr(_beside, "_MAX_COMPARED", 9)
+    assert read(place, beside).broken == {"x", "y"}
 
 
 # -- Timeouts in two units -------------------------------------------------------------------------

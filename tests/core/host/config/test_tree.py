@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mcp_core.host import InvalidConfig, JsonSyntax
+from mcp_core.host.config import _tree
 from mcp_core.host.config._tree import ConfigTree, ValueTree, parse_tree
+from mcp_core.host.config._yaml import MAX_YAML_SIZE
 
 STRICT = JsonSyntax(byte_order_mark=True)
 JSON = '\ufeff{"a": {"b c": [1,\n  {"d": 2}]},\n "a": {"b c": 3, "b c": 4}}'
@@ -24,6 +26,7 @@ def parse(data: bytes | str, syntax: JsonSyntax | None = STRICT, max_size: int =
         (("a", "b c", 1), 'f:2:3: a."b c"[1]'),
         (("a", "b c", 1, "d"), 'f:2:4: a."b c"[1].d'),
         (("a", "missing", "e"), "f:1:2: a.missing.e"),
+        (("a", "b c", 2), 'f:1:8: a."b c"[2]'),
         (("a", "b c", 7, "e"), 'f:1:8: a."b c"[7].e'),
     ],
 )
@@ -48,6 +51,7 @@ def test_place_in_toml_is_that_of_the_nearest_statement() -> None:
     tree = parse("x = 1\n[t.a]\n  b = [{c = 2}]\n", None)
     assert str(tree.place(())) == "f:1:1"
     assert str(tree.place(("t", "a"))) == "f:2:1: t.a"
+    assert str(tree.place(("t",))) == "f:2:1: t"
     assert str(tree.place(("t", "a", "b", 0, "c"))) == "f:3:3: t.a.b[0].c"
     assert str(tree.place(("missing",))) == "f:1:1: missing"
     assert list(tree.repeated(("t",))) == []
@@ -81,9 +85,30 @@ def test_parse_tree_unreadable_file_is_refused_with_its_place(
     with pytest.raises(InvalidConfig) as caught:
         parse(data, syntax)
     assert str(caught.value).startswith(text)
+    assert str(caught.value).endswith("save it as UTF-8") == ("UTF-16" in text)
     assert len(caught.value.problems) == 1
 
 
 def test_place_in_a_value_of_a_program_is_the_member_alone() -> None:
     place = ValueTree({"a": {"b": 1}}).place(("a", "b"))
     assert (place.line, place.column, place.member) == (1, 1, "a.b")
+
+
+@pytest.mark.parametrize("file", ["f.json", "f.yaml"])
+def test_parse_tree_error_that_is_not_of_the_file_is_raised_as_it_is(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: object) -> None:
+        raise LookupError
+
+    monkeypatch.setattr(_tree, "parse_json", fail)
+    with pytest.raises(LookupError):
+        parse_tree("{}", file=file, syntax=STRICT, max_size=1 << 20)
+
+
+def test_yaml_of_the_largest_size_is_read() -> None:
+    text = "a: 1\n".ljust(MAX_YAML_SIZE, "#")
+    assert parse_tree(text, file="a.yaml", syntax=STRICT, max_size=1 << 20).value == {"a": 1}
+    with pytest.raises(InvalidConfig) as refused:
+        parse_tree(f"{text}#", file="a.yaml", syntax=STRICT, max_size=1 << 20)
+    assert str(refused.value) == "a.yaml:1:1: the YAML is larger than 256 KiB"

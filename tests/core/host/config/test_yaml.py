@@ -32,6 +32,8 @@ VALUES = [
     ("{1: a, true: b, ~: c}", {"1": "a", "true": "b", "~": "c"}),
     ("a: &x {b: 1}\nc: *x", {"a": {"b": 1}, "c": {"b": 1}}),
     ("&k a: &v 1\n*k : *v\n", {"a": 1}),
+    ("a: &k b\nc: {*k : 1}", {"a": "b", "c": {"b": 1}}),
+    ("! {a: ! [1]}", {"a": [1]}),
     ("[.inf, +.INF, .Inf]", [math.inf] * 3),
     ("[yes, no, on, off, y]", ["yes", "no", "on", "off", "y"]),
     ("[22:80, 190:20:30]", ["22:80", "190:20:30"]),
@@ -101,6 +103,7 @@ REFUSED = [
     ("a: *y", "1:4: an alias, *y, without an anchor before it"),
     ("a:\n  <<: {b: 1}", "2:3: a merge key, <<, which isn't read here: write its members out"),
     ("? [a]\n: b", "1:3: a name that isn't a text"),
+    ("a: {[b]: c}", "1:5: a name that isn't a text"),
     ("a: &x [1]\n*x : 1", "2:1: a name that isn't a text"),
     ("a: !!python/object/apply:os.system [x]", "1:4: a tag, tag:yaml.org,2002:python/object/apply"),
     ("a: !!int 5", "1:4: a tag, tag:yaml.org,2002:int, which isn't read here: remove it"),
@@ -112,6 +115,8 @@ REFUSED = [
     ("a: '\U0001f600\n", "2:1: not YAML: found unexpected end of stream"),
     ("a: \x01", "1:4: not YAML: "),
     ("a: \ud800", "1:4: not YAML: "),
+    ("\ufeffa: \ud800", "1:4: not YAML: "),
+    ("\ufeffa:\n  !x b: 1", "2:3: a tag, !x, which isn't read here: remove it"),
 ]
 
 
@@ -196,6 +201,52 @@ def test_any_text_is_a_value_or_an_error_with_a_place(text: str) -> None:
         assert 1 <= error.line <= text.count("\n") + 2
         assert error.column is not None
         assert error.column >= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("abc", None),  # one value without a container has no aliases
+        ("[]", None),
+        ("[[]]", 3),  # each container and each value counts one
+        ("[abc, de]", 1 + 4 + 3),
+        ("{ab: cde}", 1 + 2 + 4),
+        ("{a: [b], c: d}", 1 + 1 + (2 + 2) + 1 + 2),
+        ("[&x abc, *x]", 1 + 4 + 5),
+        ("[&x [a], *x]", 1 + 4 + 5),
+        ("{&x ab: *x}", 1 + 2 + 3),
+    ],
+)
+def test_size_of_a_text_with_its_aliases_written_out(
+    text: str, size: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_yaml, "_MAX_WRITTEN_OUT", size or 0)
+    assert parse_yaml(text) is not None
+    if size is not None:
+        monkeypatch.setattr(_yaml, "_MAX_WRITTEN_OUT", size - 1)
+        with pytest.raises(ConfigFileError, match="with all aliases written out"):
+            parse_yaml(text)
+
+
+def test_member_that_is_there_twice_stands_at_its_second_place() -> None:
+    root = parse_yaml("a: 1\nb: 2\na: 3\n")
+    assert root is not None
+    assert [(name, each.start) for name, each in root.members.items()] == [("b", 5), ("a", 10)]
+    assert root.repeated == {"a": 10}
+
+
+@pytest.mark.parametrize("prefix", ["0x", "0o"])
+def test_number_of_another_base_has_up_to_16_digits(prefix: str) -> None:
+    root = parse_yaml(f"[{prefix}{'7' * 16}, {prefix}{'7' * 17}]")
+    assert root is not None
+    base = 16 if prefix == "0x" else 8
+    assert root.value == [float(int("7" * 16, base)), math.inf]
+
+
+def test_number_that_is_too_large_is_no_text() -> None:
+    for number in "9" * 400, "0x" + "7" * 17:
+        found = read_config(f"mcpServers: {{a: {{command: x, args: [{number}]}}}}", file="a.yaml")
+        assert "must be a string, not a number" in str(found.problems[0])
 
 
 @pytest.mark.parametrize("text", [".nan", ".NaN", ".NAN"])
