@@ -64,3 +64,68 @@ def test_number_that_is_not_positive_is_a_problem(value: Any) -> None:
     assert reader.positive("t") is None
     assert [each.problem for each in problems] == ["must be a number above 0"]
     assert MemberReader(ValueTree({}), (), {"t": 0.001}, problems).positive("t") == 0.001
+
+
+def test_problem_of_a_member_inside_marks_the_outer_one_as_wrong() -> None:
+    reader, problems = reader_of({"a": {"b": [1]}})
+    reader.add("is wrong", "a", "b", 0)
+    assert reader.wrong == {"a"}
+    assert problems[0].place.member == "o.a.b[0]"
+
+
+def test_only_a_flag_and_a_list_that_restricts_have_problems_that_restrict() -> None:
+    reader, problems = reader_of(
+        {"a": 1, "b": 1, "c": [1], "d": [1], "e": 1, "f": 1, "g": {"h": []}, "i": 0, "j": {}}
+    )
+    assert reader.flag("b") is None
+    assert reader.texts("d", restricts=True) == reader.texts("f", restricts=True) == ()
+    assert [each.restricts for each in problems] == [True] * 3
+    problems.clear()
+    assert reader.text("a") is None
+    assert reader.positive("i") is None
+    assert reader.texts("c") == reader.texts("e") == reader.words("j") == ()
+    assert reader.text_map("g") == {}
+    assert [each.restricts for each in problems] == [False] * 6
+
+
+@pytest.mark.parametrize(
+    ("value", "words", "problem"),
+    [
+        (None, (), None),
+        ("a b", ("a b",), None),
+        (["a", 5, 0.5], ("a", "5", "0.5"), None),
+        ("", (), "is empty"),
+        ([], (), "is empty"),
+        (["", "a"], (), "is empty"),
+        ([True], (), "must be a string, not true or false: write it in quotes"),
+        ([[]], (), "must be a string, not an array"),
+        ({}, (), "must be a string, not an object"),
+        (5, (), "must be a string, not a number: write it in quotes"),
+    ],
+)
+def test_words_are_a_text_or_a_list_that_begins_with_one(
+    value: Any, words: tuple[str, ...], problem: str | None
+) -> None:
+    reader, problems = reader_of({"a": value})
+    assert reader.words("a") == words
+    assert [each.problem for each in problems] == ([] if problem is None else [problem])
+    assert not reader.others()
+
+
+def test_number_in_a_list_is_no_text_unless_the_list_has_numbers() -> None:
+    reader, problems = reader_of({"a": [1], "b": [1]})
+    assert reader.texts("a", has_numbers=True) == ("1",)
+    assert problems == []
+    assert reader.texts("b") == ()
+    assert len(problems) == 1
+
+
+def test_number_that_fails_to_be_read_raises_its_own_error() -> None:
+    class _Broken:
+        def __float__(self) -> float:
+            raise LookupError
+
+    reader, _ = reader_of({})
+    reader.rest["a"] = _Broken()
+    with pytest.raises(LookupError):
+        reader.positive("a")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mcp_core.host import CLIENT_FORMATS, ConfigFile, read_config
+from mcp_core.host.config import _restrictions
 
 # A file of each format by its path, and one without a name that says anything.
 FILES = {
@@ -378,3 +379,73 @@ def test_list_that_stands_for_all_tools_restricts_nothing(
         each for each in ("read", "write") if found.servers["x"].find_tool_denial(each) is None
     }
     assert tools == usable
+
+
+@pytest.mark.parametrize(
+    ("members", "found"),
+    [
+        ({"deny": 0}, []),
+        ({"deny": ""}, []),
+        ({"deny": []}, []),
+        ({"deny": {}}, []),
+        ({"deny": False}, []),
+        ({"deny": 1}, [(("deny",), False)]),
+        ({"tools": False}, [(("tools",), True)]),
+        ({"tools": True}, []),
+        ({"tools": []}, [(("tools",), True)]),
+        ({"tools": ["a", {}]}, [(("tools",), True)]),
+        ({"tools": [{}, "a"]}, []),
+        ({"except": ["a"]}, []),
+        ({"toolsets": {"except": ["a"]}}, [(("toolsets", "except"), True)]),
+        ({"tools": {"a": {"except": ["a"]}}}, [(("tools", "a", "except"), True)]),
+        ({"tools": {"other": False}}, [(("tools", "other"), True)]),
+        ({"tools": {"other": True}}, []),
+        ({"a": {"b": {"readOnly": True}}}, [(("a", "b", "readOnly"), False)]),
+    ],
+)
+def test_member_that_restricts_is_found_with_whether_it_is_about_tools(
+    members: dict[str, Any], found: list[Any]
+) -> None:
+    assert list(_restrictions._find_restricting(members, asks=False)) == found
+
+
+@pytest.mark.parametrize(
+    ("more", "cure"),
+    [
+        ({"readOnly": True}, "remove it, or restrict tools with allowedTools and deniedTools"),
+        ({"tools": {"deny": ["a"]}}, "name tools in allowedTools or deniedTools"),
+    ],
+)
+def test_member_that_restricts_has_a_cure(more: dict[str, Any], cure: str) -> None:
+    (problem,) = file_of("claude-code", more).problems
+    assert problem.problem == (
+        "restricts the server in a way that is not understood, so the server is not used:"
+        f" {cure}; `disabled` turns a whole server off"
+    )
+
+
+def test_list_of_tools_that_is_null_is_read() -> None:
+    server = file_of("claude-code", {"allowedTools": None, "deniedTools": None}).servers["x"]
+    assert (server.allowed_tools, server.denied_tools, server.extra) == (None, (), {})
+
+
+def test_each_name_of_a_list_of_tools_is_checked() -> None:
+    found = file_of("claude-code", {"allowedTools": ["a", "b*", "c", " d"]})
+    members = [each.place.member for each in found.problems]
+    assert members == ["mcpServers.x.allowedTools[1]", "mcpServers.x.allowedTools[3]"]
+
+
+@pytest.mark.parametrize(
+    ("extra", "asks"),
+    [
+        ({}, False),
+        ({"tools": {"a": 1, "b": {}}}, False),
+        ({"tools": {"a": 1, "b": {"approval_mode": "prompt"}}}, True),
+        ({"tools": {"b": {"approval_mode": "approve"}}}, False),
+        ({"tools": [], "default_tools_approval_mode": "prompt"}, True),
+    ],
+)
+def test_asks_always_one_tool_that_is_to_be_approved_is_enough(
+    extra: dict[str, Any], asks: bool
+) -> None:
+    assert _restrictions.asks_always(extra) is asks

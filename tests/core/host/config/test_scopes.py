@@ -175,3 +175,15 @@ def test_server_of_a_more_trusted_scope_replaces_none() -> None:
     managed: tuple[ServerScope, ConfigFile] = ("managed", file("m", a=entry("managed")))
     assert merge_servers([*ALL, managed]).servers["a"].replaces == ()
     assert merge_servers(ALL).servers["c"].replaces == ()
+
+
+def test_managed_file_with_one_broken_server_keeps_the_others() -> None:
+    merged = merge_servers([("managed", file("m", a=entry("x"), b=1))])
+    assert commands(merged) == {"a": "x"}
+    assert merged.is_exclusive
+    assert not merge_servers([("user", file("m", a=entry("x")))]).is_exclusive
+
+
+def test_merged_servers_by_themselves_have_no_policy() -> None:
+    merged = MergedServers(servers={}, omitted=(), problems=())
+    assert (merged.policy, merged.is_exclusive) == (None, False)
