@@ -30,6 +30,7 @@ from tests.core.trace.judge.rules import (
 )
 from tests.core.trace.judge.rules.case import Case
 from tests.core.trace.judge.rules.test_odd_values import assert_no_python_in_sentences
+from tests.core.trace.judge.rules.verdicts import kept_verdicts, names_of, verdict_on
 
 CASES: list[Case] = [
     *messages.CASES,
@@ -56,6 +57,21 @@ def test_rule_judges_its_three_conversations(each: Case) -> None:
     assert_fault_is_found_and_no_other(each)
     assert_right_passes(each)
     assert_nothing_is_judged_without_opportunity(each)
+
+
+KEPT = kept_verdicts()
+
+
+@pytest.mark.parametrize(
+    ("name", "each"), [*zip(names_of(CASES), CASES, strict=True)], ids=names_of(CASES)
+)
+def test_rules_give_the_verdicts_that_are_kept(name: str, each: Case) -> None:
+    """`python -m tests.core.trace.judge.rules.verdicts` writes them again."""
+    assert verdict_on(each) == KEPT[name]
+
+
+def test_kept_verdicts_are_those_of_all_conversations() -> None:
+    assert list(KEPT) == names_of(CASES)
 
 
 def test_client_that_falls_back_after_an_error_about_headers_on_a_pipe_is_not_accused() -> None:

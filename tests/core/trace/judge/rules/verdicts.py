@@ -1,0 +1,107 @@
+"""The whole verdicts on the conversations of all rules, in `verdicts.txt`.
+
+    python -m tests.core.trace.judge.rules.verdicts
+
+writes the file again. A change of the judge shows in it which sentences, lines and opportunities
+it changes, also of rows that the change isn't about: read that difference before you commit it.
+
+Each finding has `!` if it is certain and `?` if not. The rows that are judged have how often, and
+those that most messages have are left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from mcp_core.trace import Judge, TraceHeader
+from tests.core.trace.judge.conversations import C, S, Start, as_lines, ask, result
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mcp_core.trace import Finding
+    from tests.core.trace.judge.conversations import Sent
+    from tests.core.trace.judge.rules.case import Case
+
+__all__ = ["kept_verdicts", "names_of", "verdict_on"]
+
+_FILE: Final = Path(__file__).with_name("verdicts.txt")
+
+
+def names_of(cases: Sequence[Case]) -> list[str]:
+    """Return a name for each case: the row and the revision, and a number from the second on."""
+    seen: Counter[str] = Counter()
+    found = []
+    for each in cases:
+        name = f"{each.row} {each.revision}"
+        seen[name] += 1
+        found.append(name if seen[name] == 1 else f"{name} {seen[name]}")
+    return found
+
+
+def verdict_on(case: Case) -> str:
+    """Return the findings and opportunities of a case's conversations, in lines."""
+    fails, judged = _judge(case.fails, case.revision)
+    passes, judged_passes = _judge(case.passes, case.revision)
+    late = _lines(_judge(case.fails, case.revision, from_start=False)[0])
+    lines = ["  fails", *_lines(fails), *_opportunities(judged, case.revision)]
+    if late != _lines(fails):
+        lines += ["  fails, without a known beginning", *late]
+    lines += ["  passes", *_lines(passes), *_opportunities(judged_passes, case.revision)]
+    return "\n".join(lines)
+
+
+def _lines(findings: Sequence[Finding]) -> list[str]:
+    return [
+        f"    {'!' if each.is_certain else '?'} {each.row} {each.side}"
+        f" ({', '.join(map(str, each.lines))}): {each.sentence}"
+        for each in findings
+    ]
+
+
+def _opportunities(judged: Judge, revision: str) -> Iterator[str]:
+    counted = [
+        row if n == 1 else f"{row} x{n}"
+        for row, n in sorted(judged.opportunities.items())
+        if n and row not in _common(revision)
+    ]
+    if counted:
+        yield f"    judged: {', '.join(counted)}"
+
+
+def _judge(
+    said: Sequence[Sent], revision: str, *, from_start: bool = True
+) -> tuple[list[Finding], Judge]:
+    header = TraceHeader(format_version=1, observer="between", transport="stdio")
+    judged = Judge(header, from_start=from_start)
+    findings = [found for line in as_lines(said, revision) for found in judged.receive(line)]
+    return [*findings, *judged.close()], judged
+
+
+@cache
+def _common(revision: str) -> frozenset[str]:
+    """Return the rows that are judged in a conversation with one request and its answer."""
+    asked = [*Start(revision).messages(), C(ask(1, "prompts/list")), S(result(1, prompts=[]))]
+    return frozenset(+Counter(_judge(asked, revision)[1].opportunities))
+
+
+def kept_verdicts() -> dict[str, str]:
+    """Return the verdicts in the file, by the names of their cases."""
+    parts = _FILE.read_text("utf-8").strip("\n").split("\n\n")
+    return dict(part.split("\n", 1) for part in parts)
+
+
+def main() -> None:
+    from tests.core.trace.judge.rules.test_rules import CASES
+
+    text = "\n\n".join(
+        f"{name}\n{verdict_on(each)}" for name, each in zip(names_of(CASES), CASES, strict=True)
+    )
+    _FILE.write_text(f"{text}\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
