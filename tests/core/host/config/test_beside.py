@@ -23,13 +23,17 @@ PLACES = {
 }
 
 
-def read(place: str, beside: dict[str, Any]) -> ConfigFile:
-    """Read a file with the servers x and y, and these settings beside them."""
-    file, member = PLACES[place]
+def text_of(place: str, beside: dict[str, Any]) -> str:
+    """Return a file with the servers x and y, and these settings beside them."""
+    _, member = PLACES[place]
     servers: Any = {"x": {"command": "c"}, "y": {"command": "c"}}
     if member == "mcp":
         servers = {"servers": servers}
-    return read_config(json.dumps({member: servers, **beside}), file=file)
+    return json.dumps({member: servers, **beside})
+
+
+def read(place: str, beside: dict[str, Any]) -> ConfigFile:
+    return read_config(text_of(place, beside), file=PLACES[place][0])
 
 
 def tools_of(tool: str, **rule: Any) -> dict[str, Any]:

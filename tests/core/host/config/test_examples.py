@@ -8,6 +8,12 @@ from mcp_core.host import CLIENT_FORMATS, format_to_edit, read_config
 from mcp_core.host.edit._json_edit import read_json, set_member
 from mcp_core.host.edit._toml_edit import read_toml, set_toml_members
 from tests.core.host.config.examples import EXAMPLES, Example
+from tests.core.host.config.readings import (
+    FileToRead,
+    files_to_read,
+    kept_readings,
+    reading_of,
+)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.source)
@@ -25,6 +31,20 @@ def test_read_config_documented_example_has_its_servers(example: Example) -> Non
         assert {field: getattr(server, field) for field in fields} == fields
         if "extra" not in fields:
             assert server.extra == {}
+
+
+READ = files_to_read()
+KEPT = kept_readings()
+
+
+@pytest.mark.parametrize("read", READ, ids=lambda read: read.name)
+def test_read_config_reads_what_is_kept(read: FileToRead) -> None:
+    """`python -m tests.core.host.config.readings` writes it again."""
+    assert reading_of(read) == KEPT[read.name]
+
+
+def test_kept_readings_are_those_of_all_tables() -> None:
+    assert list(KEPT) == [each.name for each in READ]
 
 
 WRITTEN = [example for example in EXAMPLES if not example.file.endswith(".yaml")]

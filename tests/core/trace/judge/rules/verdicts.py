@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from mcp_core.trace import Judge, TraceHeader
 from tests.core.trace.judge.conversations import C, S, Start, as_lines, ask, result
+from tests.kept import read_kept, write_kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -90,17 +91,14 @@ def _common(revision: str) -> frozenset[str]:
 
 def kept_verdicts() -> dict[str, str]:
     """Return the verdicts in the file, by the names of their cases."""
-    parts = _FILE.read_text("utf-8").strip("\n").split("\n\n")
-    return dict(part.split("\n", 1) for part in parts)
+    return read_kept(_FILE)
 
 
 def main() -> None:
     from tests.core.trace.judge.rules.test_rules import CASES
 
-    text = "\n\n".join(
-        f"{name}\n{verdict_on(each)}" for name, each in zip(names_of(CASES), CASES, strict=True)
-    )
-    _FILE.write_text(f"{text}\n", "utf-8")
+    verdicts = [verdict_on(each) for each in CASES]
+    write_kept(_FILE, dict(zip(names_of(CASES), verdicts, strict=True)))
 
 
 if __name__ == "__main__":
