@@ -6,7 +6,8 @@ writes the file again. A change of the judge shows in it which sentences, lines 
 it changes, also of rows that the change isn't about: read that difference before you commit it.
 
 Each finding has `!` if it is certain and `?` if not. The rows that are judged have how often, and
-those that most messages have are left out.
+those that most messages have are left out. A fault after a lost line is there if its verdict is
+another one.
 """
 
 from __future__ import annotations
@@ -16,15 +17,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from mcp_core.trace import Judge, TraceHeader
-from tests.core.trace.judge.conversations import C, S, Start, as_lines, ask, result
+from mcp_core.trace import TraceLine
+from tests.core.trace.judge.conversations import C, S, Sent, Start, ask, judge, result
 from tests.kept import read_kept, write_kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from mcp_core.trace import Finding
-    from tests.core.trace.judge.conversations import Sent
+    from mcp_core.trace import Finding, Judge
     from tests.core.trace.judge.rules.case import Case
 
 __all__ = ["kept_verdicts", "names_of", "verdict_on"]
@@ -45,12 +45,14 @@ def names_of(cases: Sequence[Case]) -> list[str]:
 
 def verdict_on(case: Case) -> str:
     """Return the findings and opportunities of a case's conversations, in lines."""
-    fails, judged = _judge(case.fails, case.revision)
-    passes, judged_passes = _judge(case.passes, case.revision)
-    late = _lines(_judge(case.fails, case.revision, from_start=False)[0])
+    fails, judged = judge(None, [*case.fails], case.revision)
+    passes, judged_passes = judge(None, [*case.passes], case.revision)
+    *before, last = case.fails
+    lost = Sent("server", TraceLine(t=0.0, kind="lost", count=1))
+    gap, _ = judge(None, [*before, lost, last], case.revision)
     lines = ["  fails", *_lines(fails), *_opportunities(judged, case.revision)]
-    if late != _lines(fails):
-        lines += ["  fails, without a known beginning", *late]
+    if _verdicts(gap) != _verdicts(fails):
+        lines += ["  fails, with a line lost before the last one", *_lines(gap)]
     lines += ["  passes", *_lines(passes), *_opportunities(judged_passes, case.revision)]
     return "\n".join(lines)
 
@@ -63,6 +65,10 @@ def _lines(findings: Sequence[Finding]) -> list[str]:
     ]
 
 
+def _verdicts(findings: Sequence[Finding]) -> list[tuple[str, bool, str]]:
+    return [(each.row, each.is_certain, each.sentence) for each in findings]
+
+
 def _opportunities(judged: Judge, revision: str) -> Iterator[str]:
     counted = [
         row if n == 1 else f"{row} x{n}"
@@ -73,20 +79,11 @@ def _opportunities(judged: Judge, revision: str) -> Iterator[str]:
         yield f"    judged: {', '.join(counted)}"
 
 
-def _judge(
-    said: Sequence[Sent], revision: str, *, from_start: bool = True
-) -> tuple[list[Finding], Judge]:
-    header = TraceHeader(format_version=1, observer="between", transport="stdio")
-    judged = Judge(header, from_start=from_start)
-    findings = [found for line in as_lines(said, revision) for found in judged.receive(line)]
-    return [*findings, *judged.close()], judged
-
-
 @cache
 def _common(revision: str) -> frozenset[str]:
     """Return the rows that are judged in a conversation with one request and its answer."""
     asked = [*Start(revision).messages(), C(ask(1, "prompts/list")), S(result(1, prompts=[]))]
-    return frozenset(+Counter(_judge(asked, revision)[1].opportunities))
+    return frozenset(+Counter(judge(None, asked, revision)[1].opportunities))
 
 
 def kept_verdicts() -> dict[str, str]:
