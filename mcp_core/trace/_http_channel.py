@@ -68,6 +68,10 @@ class ConversationNumbers:
                 return self._sessions[key]
         return self.new()
 
+    def of_lost_request(self) -> int:
+        """Return the conversation's number for a request that wasn't recorded."""
+        return (self.single and self._last) or self.new()
+
     def add_session(self, key: bytes, number: int) -> None:
         """Note that requests with `key` as session id or target belong to conversation `number`."""
         if not self.single:
@@ -141,7 +145,7 @@ class HttpChannel(Struct, gc=False, eq=False):
     def response(self, t: float, actions: Sequence[Action]) -> list[TraceLine]:
         """Return the lines, at time `t`, for `actions`, a part of the response."""
         # A response may precede the body's end.
-        lines = [] if self._request is None else self._end_request(t, is_cut=True)
+        lines = self._end_request(t, is_cut=True)
         for action in actions:
             if type(action) is Head:
                 self._begin_response(t, action, lines)
@@ -153,10 +157,9 @@ class HttpChannel(Struct, gc=False, eq=False):
 
     def _begin_response(self, t: float, head: Head, lines: list[TraceLine]) -> None:
         """Add the line of `head` to `lines`, unless the body follows in that line."""
-        if not self.conversations.single:
-            session = header(head, SESSION_ID)
-            if session is not None:
-                self.conversations.add_session(session, self._conversation)
+        session = header(head, SESSION_ID)
+        if session is not None:
+            self.conversations.add_session(session, self._known_conversation())
         self._response = HttpHead(status=head.status, headers=_texts(head.headers))
         if head.status == 101 or is_event_stream(header(head, b"content-type")):
             if head.status != 101:
@@ -196,12 +199,12 @@ class HttpChannel(Struct, gc=False, eq=False):
     ) -> TraceLine:
         fields = SseFields(id=id or None, event="" if type == "message" else type, retry=retry)
         if type == "endpoint":
-            self.conversations.add_session(data, self._conversation)
+            self.conversations.add_session(data, self._known_conversation())
         if not data:
             return self._line(t, sender="server", sse=fields)
         message, truncated = truncate(data, self.limit)
         return message_line(
-            t, "server", message, truncated, self._conversation, self.number, sse=fields
+            t, "server", message, truncated, self._known_conversation(), self.number, sse=fields
         )
 
     def ended(self, t: float, what: tuple[Sender, str]) -> list[TraceLine]:
@@ -213,7 +216,7 @@ class HttpChannel(Struct, gc=False, eq=False):
             return []
         self._is_over = True
         sender, reason = what
-        lines = [] if self._request is None else self._end_request(t, is_cut=True)
+        lines = self._end_request(t, is_cut=True)
         if self._response is not None:
             head, self._response = self._response, None
             end = reason if sender == "server" else None
@@ -228,7 +231,7 @@ class HttpChannel(Struct, gc=False, eq=False):
     @property
     def _socket(self) -> WebSocketChannel:
         if self._websocket is None:
-            number = self._conversation or self.conversations.new()  # if the request was lost
+            number = self._known_conversation()
             self._websocket = WebSocketChannel(number, self.number, self.limit)
         return self._websocket
 
@@ -281,12 +284,18 @@ class HttpChannel(Struct, gc=False, eq=False):
     ) -> TraceLine:
         if not body:
             return self._line(t, sender=sender, http=head, end=end)
-        return message_line(
-            t, sender, body, truncated, self._conversation, self.number, end=end, http=head
-        )
+        number = self._known_conversation()
+        return message_line(t, sender, body, truncated, number, self.number, end=end, http=head)
 
     def _line(self, t: float, **members: Any) -> TraceLine:
-        return TraceLine(t=t, conversation=self._conversation or 1, exchange=self.number, **members)
+        number = self._known_conversation()
+        return TraceLine(t=t, conversation=number, exchange=self.number, **members)
+
+    def _known_conversation(self) -> int:
+        """Return the conversation's number, also if the request was lost."""
+        if not self._conversation:
+            self._conversation = self.conversations.of_lost_request()
+        return self._conversation
 
 
 def _texts(headers: Headers) -> tuple[tuple[str, str], ...]:

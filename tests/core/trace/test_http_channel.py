@@ -7,16 +7,20 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from mcp_core import CLIENT_LIMITS
 from mcp_core.http import Body, End, Head, RequestHead
 from mcp_core.trace import (
     ConversationNumbers,
     HttpChannel,
     SseFields,
     TraceLine,
+    _http_channel,
     encode_line,
     read_line,
 )
+from tests.core.trace.exchanges import EXCHANGES, kept_exchanges, lines_of
 from tests.levels import fewer_examples
 
 POST = RequestHead(b"POST", b"/mcp", [(b"a", b"\xe9")])
@@ -162,6 +166,16 @@ def test_exchange_without_a_response_has_an_end() -> None:
     assert (line.sender, line.http, line.end) == ("server", None, "reset")
 
 
+def test_stream_after_an_event_that_is_too_long_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The decoder of a stream has our own limit for a message, if that is larger."""
+    monkeypatch.setattr(_http_channel, "CLIENT_LIMITS", replace(CLIENT_LIMITS, message=2_000))
+    channel = opened()
+    channel.response(1, [Head(200, [SSE]), Body(b"data: " + b"x" * 1_500 + b"\n\n")])
+    [line] = channel.response(2, [Body(b"data: " + b"x" * 2_500 + b"\n\n")])
+    assert (line.kind, line.count) == ("lost", 1)
+    assert channel.response(3, [Body(b"data: {}\n\n")]) == []
+
+
 def test_event_over_the_limit_of_a_decoder_ends_the_recording_of_its_stream() -> None:
     channel = opened()
     channel.response(1, [Head(200, [SSE])])
@@ -279,3 +293,18 @@ def test_number_of_the_next_conversation_is_known_before(single: bool) -> None:
         assert numbers.next_number == expected
         assert numbers.next_number == numbers.new()
     assert numbers.of_request(POST) == (3 if single else 4)
+
+
+KEPT = kept_exchanges()
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_exchange_has_the_lines_that_are_kept(name: str) -> None:
+    """`python -m tests.core.trace.exchanges` writes them again."""
+    exchange, _, side = name.rpartition(", at a ")
+    assert lines_of(exchange, single=side == "client") == KEPT[name]
+
+
+def test_kept_exchanges_are_all_at_both_sides() -> None:
+    sides = [f"{name}, at a {side}" for name in EXCHANGES for side in ("client", "server")]
+    assert list(KEPT) == sides
