@@ -100,3 +100,69 @@ def test_message_is_text_if_it_is_utf_8(
     line = message_line(1.5, "client", data, truncated, 2, 3)
     assert (line.t, line.sender, line.conversation, line.exchange) == (1.5, "client", 2, 3)
     assert (line.raw, line.data) == (raw, b64)
+
+
+@pytest.mark.parametrize("sizes", [(60,), (30, 30), (10, 10, 40), (50, 10), (51, 1, 8)])
+def test_message_over_the_limit_has_the_digest_of_all_its_pieces(sizes: tuple[int, ...]) -> None:
+    """And the buffer then takes another message."""
+    whole = bytes(range(60))
+    buffer = MessageBuffer(50)
+    start = 0
+    for size in sizes:
+        buffer.add(whole[start : start + size])
+        start += size
+        assert len(buffer) == start
+    cut = TruncatedMessage(size=60, sha256=hashlib.sha256(whole).hexdigest())
+    assert buffer.take() == (whole, cut)
+    assert len(buffer) == 0
+    buffer.add(b"a")
+    assert buffer.take() == (b"a", None)
+    for piece in b"a", b"b":
+        buffer.add(piece)
+    assert buffer.take() == (b"ab", None)
+    assert buffer.take() == (b"", None)
+
+
+def test_message_of_which_the_rest_never_came_is_truncated() -> None:
+    for pieces in [b"abc"], [b"ab", b"c"]:
+        buffer = MessageBuffer(50)
+        for piece in pieces:
+            buffer.add(piece)
+        cut = TruncatedMessage(size=3, sha256=hashlib.sha256(b"abc").hexdigest())
+        assert buffer.take(is_cut=True) == (b"abc", cut)
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"a\n", [b"a"]),
+        (b"a\r\n", [b"a"]),
+        (b"\n", [b""]),
+        (b"a\nb", [b"a"]),
+        (b"a\nb\n", [b"a", b"b"]),
+        (b"ab", []),
+        (b"123456789\n", [b"123456789"]),  # with its line feed of the limit
+        (b"1234567890\n", [b"1234567890"]),
+        (b"1234567890\r\n", [b"1234567890\r"]),  # over the limit, so the text is its beginning
+    ],
+)
+def test_splitter_returns_the_messages_that_end(data: bytes, found: list[bytes]) -> None:
+    assert [message for message, _ in MessageSplitter(10).feed(data)] == found
+
+
+@pytest.mark.parametrize(
+    ("data", "raw"),
+    [
+        (b"ab\xf0\x9f\x98", "ab"),  # three of the four bytes of a character
+        (b"ab\xc3", "ab"),
+        (b"a\xffbcd", None),
+        (b"a\xffbc", "a"),
+    ],
+)
+def test_character_that_the_limit_cuts_is_left_out(data: bytes, raw: str | None) -> None:
+    """Only within the last three bytes: others are no text at all."""
+    cut = TruncatedMessage(size=99, sha256="")
+    line = message_line(1.0, "client", data, cut)
+    assert (line.raw, line.data) == (raw, None if raw is not None else data)
+    assert (line.conversation, line.exchange) == (1, 0)
+    assert message_line(1.0, "client", data, None).data == data
