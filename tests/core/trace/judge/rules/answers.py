@@ -13,9 +13,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tests.core.trace.judge.conversations import EVERYTHING, C, S, Start, ask, error, judge, result
+from tests.core.trace.judge.conversations import EVERYTHING, C, S, Start, ask, error, result
 from tests.core.trace.judge.rules.errors import ASKING, PROMPT, SCHEMA
 from tests.core.trace.judge.rules.messages import TEXT
+from tests.core.trace.judge.rules.verdicts import verdicts_by_answer
 from tests.kept import read_kept, write_kept
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AskedRequest", "asked", "kept_answers", "verdicts_on"]
 
-_COMMON: Final = ("RPC", "STDIO", "META")  # rows that judge each answer
 _FILE: Final = Path(__file__).with_name("answers.txt")
 _REVISIONS: Final = ("2025-11-25", "2026-07-28")
 _TOOLS: Final = [{"name": "t", "inputSchema": SCHEMA}, {"name": "u", "inputSchema": SCHEMA}]
@@ -102,23 +102,10 @@ def verdicts_on(each: AskedRequest) -> str:
     """Return the verdicts on all answers to a request, each with the answers that have it."""
     start = Start(each.revision, *(EVERYTHING if each.declares else ({}, {})))
     said = [*(_LISTS if each.declares else []), each.request]
-    before = judge(start, said)[1].opportunities
     answers = {json.dumps(code): error(1, code) for code in _CODES}
     answers |= {name: result(1, **members) for name, members in _RESULTS.items()}
-    found: dict[str, list[str]] = {}
-    for name, answer in answers.items():
-        answering = S(answer) if each.request.sender == "client" else C(answer)
-        findings, judged = judge(start, [*said, answering])
-        faults = [f"{'!' if one.is_certain else '?'}{one.row}" for one in findings]
-        faulty = {one.row for one in findings}
-        others = [
-            row
-            for row, n in sorted(judged.opportunities.items())
-            if n > before[row] and row not in faulty and not row.startswith(_COMMON)
-        ]
-        verdict = " ".join(dict.fromkeys([*faults, *others])) or "not judged"
-        found.setdefault(verdict, []).append(name)
-    return "\n".join(f"  {', '.join(names)}: {verdict}" for verdict, names in found.items())
+    by = S if each.request.sender == "client" else C
+    return verdicts_by_answer(start, said, {name: [by(one)] for name, one in answers.items()})
 
 
 def kept_answers() -> dict[str, str]:

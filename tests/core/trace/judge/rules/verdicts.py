@@ -22,13 +22,14 @@ from tests.core.trace.judge.conversations import C, S, Sent, Start, ask, judge, 
 from tests.kept import read_kept, write_kept
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from mcp_core.trace import Finding, Judge
     from tests.core.trace.judge.rules.case import Case
 
-__all__ = ["kept_verdicts", "names_of", "verdict_on"]
+__all__ = ["kept_verdicts", "names_of", "verdict_on", "verdicts_by_answer"]
 
+_OF_EACH_MESSAGE: Final = ("META", "RPC", "STDIO")
 _FILE: Final = Path(__file__).with_name("verdicts.txt")
 
 
@@ -63,6 +64,39 @@ def _lines(findings: Sequence[Finding]) -> list[str]:
         f" ({', '.join(map(str, each.lines))}): {each.sentence}"
         for each in findings
     ]
+
+
+def verdicts_by_answer(
+    start: Start | None,
+    said: Sequence[Sent],
+    answers: Mapping[str, Sequence[Sent]],
+    revision: str = "",
+) -> str:
+    """Return in a line each verdict on an answer to a conversation, with the answers that have it.
+
+    A row is marked if it finds a fault, and there without a mark if it judges the answer. Rows that
+    judge each message are left out.
+
+    Args:
+        start: as for `judge`.
+        said: the conversation before the answer.
+        answers: the messages of each answer, by its name.
+        revision: as for `judge`.
+    """
+    before = judge(start, [*said], revision)[1].opportunities
+    found: dict[str, list[str]] = {}
+    for name, answer in answers.items():
+        findings, judged = judge(start, [*said, *answer], revision)
+        faults = [f"{'!' if each.is_certain else '?'}{each.row}" for each in findings]
+        faulty = {each.row for each in findings}
+        others = [
+            row
+            for row, n in sorted(judged.opportunities.items())
+            if n > before[row] and row not in faulty and not row.startswith(_OF_EACH_MESSAGE)
+        ]
+        verdict = " ".join(dict.fromkeys([*faults, *others])) or "not judged"
+        found.setdefault(verdict, []).append(name)
+    return "\n".join(f"  {', '.join(names)}: {verdict}" for verdict, names in found.items())
 
 
 def _verdicts(findings: Sequence[Finding]) -> list[tuple[str, bool, str]]:
