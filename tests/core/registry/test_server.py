@@ -331,3 +331,78 @@ def test_declaration_in_use_names_the_server_only_if_it_is_an_outer_one() -> Non
         with pytest.raises(DeclarationError) as caught:
             inner.add_tool(lambda: 1, name=name, description="d")
         assert str(caught.value) == f"there is a {text}: function '<lambda>'"
+
+
+def test_server_without_options_has_their_defaults() -> None:
+    server = Server("s")
+    assert (server.info.version, server.info.title, server.info.website_url) == ("0", None, None)
+    assert not server.has_tasks
+    assert not server.has_keys
+
+
+@pytest.mark.parametrize("dialect", EVERY_DIALECT)
+def test_tool_may_be_a_task_where_the_revision_has_tasks(dialect: Dialect) -> None:
+    server = Server("s")
+
+    @server.tool(task="optional")
+    async def slow() -> str:
+        """Take its time."""
+        return "x"
+
+    server.add_tool(lambda: "x", name="quick", description="Answer.")
+    assert server.has_tasks
+    for name, is_task in ("slow", dialect.tasks != "none"), ("quick", False), ("missing", False):
+        asked = request("tools/call", {"name": name}, dialect)
+        assert server.may_be_task(asked) is is_task
+
+
+def test_tool_is_found_by_its_name_and_its_function() -> None:
+    server = full()
+    alpha = server.find_tool("alpha")
+    assert alpha is not None
+    assert server.find_tool(alpha.function.call) is alpha
+    assert server.find_tool("other") is server.find_tool(len) is None
+    assert server.param_headers("missing") is None
+    assert server.param_headers("alpha") == {}
+    server.disable("alpha", "tool")
+    assert server.param_headers("alpha") is None
+
+
+def test_reports_of_a_server_are_first_once_and_due_after_an_interval() -> None:
+    server = Server("s")
+    assert [server.is_first_report(label) for label in ("a", "a", "b", "b")] == [
+        *(True, False),
+        *(True, False),
+    ]
+    fault = object()
+    times = [(0.0, True), (9.9, False), (10.0, True), (19.0, False), (20.0, True)]
+    assert [server.is_due_report(fault, now, 10.0) for now, _ in times] == [due for _, due in times]
+    assert server.is_due_report(object(), 20.0, 10.0)
+
+
+def test_key_of_a_server_is_drawn_once() -> None:
+    drawn = []
+
+    def entropy(size: int) -> bytes:
+        drawn.append(size)
+        return bytes(size)
+
+    server = Server("s")
+    ring = server.key_ring(entropy)
+    assert server.has_keys
+    assert server.key_ring(entropy) is ring
+    assert drawn == [32]
+
+
+def test_lifespans_are_entered_until_the_block_ends() -> None:
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        yield
+
+    server = Server("s")
+    with server.lifespans_entered():
+        with server.lifespans_entered():
+            pass
+        with pytest.raises(DeclarationError, match="lifespan"):
+            server.mount(Server("inner", lifespan=lifespan), "a")
+    server.mount(Server("inner", lifespan=lifespan), "a")

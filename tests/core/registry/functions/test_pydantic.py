@@ -17,13 +17,20 @@ import pytest
 from msgspec import Raw
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
 
-from mcp_core import LATEST
+from mcp_core import LATEST, UnencodableValue
 from mcp_core.protocol.revisions._dialects import DIALECTS
 from mcp_core.registry import DeclarationError
 from mcp_core.registry.functions import _types
 from mcp_core.registry.functions._function import inspect_function
 from mcp_core.registry.functions._output import Output
-from mcp_core.registry.functions._pydantic import InvalidValue, PydanticType, uses_pydantic
+from mcp_core.registry.functions._pydantic import (
+    InvalidValue,
+    PydanticType,
+    _has_writers,
+    _lost,
+    fields_of,
+    uses_pydantic,
+)
 from mcp_core.registry.functions._signature import ArgumentReader, InvalidArguments, TextReader
 
 T = TypeVar("T")
@@ -539,3 +546,144 @@ def test_value_with_null_is_dumped_once(
         monkeypatch.setattr(f"mcp_core.registry.functions.{module}.check_numbers", check)
     result = Output(annotation, None, "f").result(value, DIALECTS[LATEST])
     assert b"null" in bytes(result.structured_content)  # type: ignore[attr-defined]
+
+
+# -- Numbers that JSON lacks -----------------------------------------------------------------------
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("value", "written", "lost"),
+    [
+        (0.5, None, 0.5),
+        (0.5, 0.5, None),
+        ({"a": 0.5, "b": 1.5}, {"a": None, "c": 2}, {"a": 0.5, "b": None}),
+        ({"a": 0.5}, {"a": None, "b": None}, None),
+        ({"a": 0.5}, [None], None),
+        ([0.5, [1.5]], [1, [None]], [None, [1.5]]),
+        ((0.5,), [None], [0.5]),
+        ([0.5], [None, None], None),
+        ([0.5], {"a": None}, None),
+        ({0.5, "a"}, [None, "a"], [0.5]),
+        ({0.5}, [1], None),
+        ({0.5, None}, [None, None], None),
+        ("a", None, None),
+    ],
+)
+def test_numbers_that_are_null_in_the_json_are_found(value: Any, written: Any, lost: Any) -> None:
+    assert _lost(value, written) == lost
+
+
+class _WithSerializer(BaseModel):
+    a: float = 0.5
+
+    @pydantic.field_serializer("a")
+    def write_a(self, value: float) -> str:
+        return str(value)
+
+
+class _WithModelSerializer(BaseModel):
+    @pydantic.model_serializer
+    def write(self) -> str:
+        return "a"
+
+
+class _WithComputed(BaseModel):
+    @pydantic.computed_field  # type: ignore[prop-decorator]
+    @property
+    def b(self) -> float:
+        return 0.5
+
+
+class _Open(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    a: int = 1
+
+
+@pytest.mark.parametrize("cls", [_WithSerializer, _WithModelSerializer, _WithComputed, object])
+def test_fields_of_what_is_written_as_something_else_are_unknown(cls: Any) -> None:
+    with pytest.raises(TypeError):
+        fields_of(cls())
+
+
+def test_fields_of_a_model_are_those_with_extra_ones() -> None:
+    assert fields_of(_Open()) == {"a": 1}
+    assert fields_of(_Open.model_validate({"a": 2, "b": 3})) == {"a": 2, "b": 3}
+    assert fields_of(Item(name="x", price=Decimal(1))) == {"name": "x", "price": Decimal(1)}
+    assert fields_of(Path("/")) is None
+    assert fields_of(pydantic.SecretStr("a")) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "has_writers"),
+    [
+        (_WithSerializer(), True),
+        ({"a": [{"b": (_WithSerializer(),)}]}, True),
+        ([frozenset(), {1}], False),
+        (_Open(), False),
+        (_Open.model_validate({"b": _WithSerializer()}), True),
+        (_Open.model_validate({"a": 1, "b": [1]}), False),
+        (0.5, False),
+    ],
+)
+def test_functions_that_write_a_part_of_a_value_are_found(value: Any, has_writers: bool) -> None:
+    assert _has_writers(value) is has_writers
+
+
+def test_functions_that_write_a_part_of_a_circle_are_found() -> None:
+    circle: list[Any] = []
+    circle.append(circle)
+    assert not _has_writers(circle)
+    circle.append(_WithSerializer())
+    assert _has_writers(circle)
+
+
+class _Unwritten(BaseModel):
+    a: Any = pydantic.Field(default=None, alias="A")
+
+
+@pytest.mark.parametrize("value", [NAN, float("inf"), -float("inf")])
+@pytest.mark.parametrize("nested", [False, True])
+def test_number_without_json_in_what_has_no_type_is_named_by_its_alias(
+    value: float, nested: bool
+) -> None:
+    kind = PydanticType(_Unwritten, "the result")
+    assert kind.write(_Unwritten.model_validate({"A": None})) == b'{"A":null}'
+    with pytest.raises(UnencodableValue) as refused:
+        kind.write(_Unwritten.model_validate({"A": [value] if nested else value}))
+    assert "A" in str(refused.value)
+
+
+class _Failing(BaseModel):
+    a: str
+
+    @pydantic.field_serializer("a")
+    def write_a(self, value: str) -> str:
+        raise LookupError
+
+
+def test_exception_of_an_authors_serializer_is_raised_as_it_is() -> None:
+    with pytest.raises(ValueError, match="write_a`: LookupError"):
+        PydanticType(_Failing, "the result").write(_Failing(a="x"))
+
+
+class _Unreadable:
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        raise ValueError("no schema. Nothing else")
+
+
+def test_type_that_pydantic_cannot_read_is_refused_with_the_reason() -> None:
+    with pytest.raises(DeclarationError) as refused:
+        PydanticType(_Unreadable, "the result")
+    assert str(refused.value) == (
+        "the result cannot be read by pydantic: no schema; "
+        "use types of pydantic only, or none, in one annotation"
+    )
+
+
+def test_type_without_a_schema_of_json_is_refused_at_once() -> None:
+    with pytest.raises(DeclarationError, match="cannot be read by pydantic"):
+        PydanticType(Annotated[Any, pydantic.PlainValidator(lambda value: value)] | Raw, "x")
