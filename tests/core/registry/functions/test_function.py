@@ -14,6 +14,7 @@ from mcp_core.registry.functions._function import (
     MISSING,
     Function,
     inspect_function,
+    runs_in_thread,
     strip_annotated,
     union_members,
 )
@@ -274,3 +275,83 @@ def test_plain_and_union_members_split_annotations() -> None:
     assert union_members(int) == (int,)
     assert union_members(Annotated[int | None, "x"]) == (int, type(None))
     assert union_members((Annotated[int, "x"] | str) | None) == (int, str, type(None))
+
+
+def _outer(a: int, /, b: int, *, c: int, **arguments: Any) -> None: ...
+
+
+class _Called:
+    def __call__(self, a: int, *, b: int, **arguments: Any) -> None: ...
+
+
+@functools.wraps(_outer)
+def _wrapper(x: int, *, y: int, **arguments: Any) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "reserved"),
+    [
+        (_outer, {"b", "c"}),
+        (functools.partial(_outer, 1, b=2), {"b", "c"}),
+        (functools.partial(functools.partial(_outer, 1), c=2), {"b", "c"}),
+        (_Called(), {"self", "a", "b"}),
+        (_Called().__call__, {"self", "a", "b"}),
+        (_wrapper, {"x", "y", "b", "c"}),
+    ],
+)
+def test_names_that_any_arguments_may_not_have_are_those_of_parameters(
+    function: Any, reserved: set[str]
+) -> None:
+    """Of wrapped functions too; a parameter that is positional only has no name for a caller."""
+    inner = functools.partial(function, 1) if function in (_outer, _wrapper) else function
+    assert inspect_function(inner, has_schema=True).reserved == frozenset(reserved)
+    assert inspect_function(lambda a: a, has_schema=True).reserved is None
+
+
+@pytest.mark.parametrize(
+    ("thread", "default", "is_async", "runs"),
+    [
+        (None, True, False, True),
+        (None, False, False, False),
+        (None, True, True, False),
+        (True, False, False, True),
+        (False, True, False, False),
+        (False, True, True, False),
+    ],
+)
+def test_plain_function_runs_in_a_thread_by_option_or_default(
+    thread: bool | None, default: bool, is_async: bool, runs: bool
+) -> None:
+    async def waiting() -> None: ...
+
+    def plain() -> None: ...
+
+    function = inspect_function(waiting if is_async else plain)
+    assert runs_in_thread(function, thread, default) is runs
+
+
+def test_async_function_in_a_thread_is_refused() -> None:
+    async def waiting() -> None: ...
+
+    with pytest.raises(DeclarationError) as refused:
+        runs_in_thread(inspect_function(waiting), True, True)
+    assert str(refused.value) == (
+        "function 'waiting' is async; thread=True is for a plain def that blocks"
+    )
+
+
+@pytest.mark.parametrize(("has_schema", "cure"), [(None, ""), (False, ", or describe them: add_")])
+@pytest.mark.parametrize("is_keyword", [False, True])
+def test_any_number_of_arguments_is_refused_with_the_cure(
+    has_schema: bool | None, cure: str, is_keyword: bool
+) -> None:
+    def named(**values: int) -> None: ...
+
+    def placed(*values: int) -> None: ...
+
+    with pytest.raises(DeclarationError) as refused:
+        inspect_function(named if is_keyword else placed, has_schema=has_schema)
+    mark = "**" if is_keyword else "*"
+    label = f"function '{'named' if is_keyword else 'placed'}'"
+    assert str(refused.value).startswith(f"{label}: {mark}values: ")
+    assert ("describe them" in str(refused.value)) == (bool(cure) and is_keyword)
