@@ -22,6 +22,7 @@ from mcp_core.trace import (
     TraceReader,
     TruncatedMessage,
     WebSocketClose,
+    _format,
     encode_header,
     encode_line,
     read_header,
@@ -235,3 +236,52 @@ def test_trace_of_any_size_takes_constant_memory() -> None:
         tracemalloc.stop()
     assert count == 40_001
     assert peak < 2.5 * MAX_TRACE_LINE  # the beginning of the long line, and its copy
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_reader_has_number_and_bytes_of_each_line(size: int) -> None:
+    """A line that is too long has its beginning; empty lines have numbers, and are not returned."""
+    ping = encode_line(PING).rstrip()
+    long = b'{"t":1,"from":"client","raw":"' + b"x" * 200
+    data = b"\n".join([encode_header(HEADER).rstrip(), ping, b"", long, b"?", b"", ping])
+    reader = TraceReader(max_line=180)
+    assert (reader.header, reader.header_data, reader.line_data) == (None, b"", b"")
+    assert reader.line_number == 0
+    found = []
+    for start in range(0, len(data), size):
+        reader.feed(data[start : start + size])
+        while (line := reader.next_line()) is not None:
+            reason = line.reason if isinstance(line, DamagedLine) else None
+            found.append((reader.line_number, reason, reader.line_data))
+    reader.feed(b"")
+    while (line := reader.next_line()) is not None:
+        found.append((reader.line_number, None, reader.line_data))
+    assert reader.header_data == encode_header(HEADER).rstrip()
+    beginning = found[1][2]
+    assert long.startswith(beginning)
+    assert beginning
+    assert [(number, data) for number, _, data in found] == [
+        (2, ping),
+        (4, beginning),
+        (5, b"?"),
+        (7, ping),
+    ]
+    assert found[1][1] == "it is too long"
+
+
+def test_header_that_says_nothing_more_has_the_defaults() -> None:
+    header = read_header(b'{"mcp-trace":1}')
+    assert (header.at, header.by, header.transport, header.target) == ("", "", "", "")
+
+
+def test_header_error_that_is_not_of_the_file_is_raised_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(data: bytes) -> None:
+        raise LookupError
+
+    for name in "_has_version", "_decode_header":
+        with monkeypatch.context() as patched:
+            patched.setattr(_format, name, fail)
+            with pytest.raises(LookupError):
+                read_header(encode_header(HEADER))

@@ -302,7 +302,7 @@ def _wrapper(x: int, *, y: int, **arguments: Any) -> None: ...
 def test_names_that_any_arguments_may_not_have_are_those_of_parameters(
     function: Any, reserved: set[str]
 ) -> None:
-    """Of wrapped functions too; a parameter that is positional only has no name for a caller."""
+    """Also of wrapped functions; a parameter that is positional only has no name for a caller."""
     inner = functools.partial(function, 1) if function in (_outer, _wrapper) else function
     assert inspect_function(inner, has_schema=True).reserved == frozenset(reserved)
     assert inspect_function(lambda a: a, has_schema=True).reserved is None
