@@ -5,6 +5,7 @@
 import dataclasses
 import json
 import sys
+from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -29,6 +30,8 @@ from mcp_core.registry.functions._pydantic import (
     _has_writers,
     _lost,
     fields_of,
+    runs_functions,
+    text_without_value,
     uses_pydantic,
 )
 from mcp_core.registry.functions._signature import ArgumentReader, InvalidArguments, TextReader
@@ -686,4 +689,68 @@ def test_type_that_pydantic_cannot_read_is_refused_with_the_reason() -> None:
 
 def test_type_without_a_schema_of_json_is_refused_at_once() -> None:
     with pytest.raises(DeclarationError, match="cannot be read by pydantic"):
-        PydanticType(Annotated[Any, pydantic.PlainValidator(lambda value: value)] | Raw, "x")
+        PydanticType(Callable[[], int], "x")
+
+
+@pytest.mark.parametrize(
+    ("annotation", "runs"),
+    [
+        (int, False),
+        (Item, False),
+        (Annotated[int, AfterValidator(abs)], True),
+        (list[Annotated[int, BeforeValidator(abs)]], True),
+        (pydantic.Json, True),
+    ],
+)
+def test_annotation_whose_reading_runs_functions_is_found(annotation: Any, runs: bool) -> None:
+    assert runs_functions(annotation) is runs
+
+
+def test_text_without_json_is_named_by_its_place() -> None:
+    kind = PydanticType(_Unwritten, "the result")
+    with pytest.raises(UnencodableValue, match="surrogate"):
+        kind.write(_Unwritten.model_validate({"A": "\ud800"}))
+
+
+class _WithConstants(BaseModel):
+    model_config = ConfigDict(ser_json_inf_nan="constants")
+
+    a: float
+
+
+class _WithStrings(BaseModel):
+    model_config = ConfigDict(ser_json_inf_nan="strings")
+
+    a: float
+
+
+@pytest.mark.parametrize("value", [NAN, float("inf"), -float("inf")])
+def test_number_without_json_is_refused_unless_it_is_written_as_text(value: float) -> None:
+    with pytest.raises(UnencodableValue):
+        PydanticType(_WithConstants, "x").write(_WithConstants(a=value))
+    with pytest.raises(UnencodableValue):
+        PydanticType(Bounded | float, "x").write(value)
+    name = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
+    written = PydanticType(_WithStrings, "x").write(_WithStrings(a=value))
+    assert written == f'{{"a":"{name}"}}'.encode()
+    assert PydanticType(_WithConstants, "x").write(_WithConstants(a=0.5)) == b'{"a":0.5}'
+
+
+def test_exception_of_an_authors_validator_is_raised_as_it_is() -> None:
+    def fail(value: int) -> int:
+        raise LookupError
+
+    kind = PydanticType(Annotated[int, AfterValidator(fail)], "x")
+    with pytest.raises(LookupError):
+        kind.read(1)
+    with pytest.raises(LookupError):
+        kind.write(1)
+
+
+def test_text_without_value_is_that_of_the_innermost_error() -> None:
+    inner = InvalidValue("3 is wrong", "it is wrong")
+    outer = ValueError("3 is wrong - at `$.a`, 3 is wrong")
+    outer.__cause__ = inner
+    assert text_without_value(inner) == "it is wrong"
+    assert text_without_value(outer) == "it is wrong - at `$.a`, 3 is wrong"
+    assert text_without_value(ValueError("other")) == "other"
