@@ -665,44 +665,6 @@ def session_in_target(target: bytes) -> bytes | None:
     return None
 
 
-class OneShots(dict[Conversation, None]):
-    """The conversations that aren't sessions, and how many of them each client has.
-
-    `quota` is the number that one client may have.
-    """
-
-    __slots__ = ("_by_client", "_limit", "quota")
-
-    def __init__(self, limits: HttpLimits) -> None:
-        super().__init__()
-        self._by_client: dict[str, int] = {}
-        self._limit = limits.sessions
-        self.quota = limits.quota(limits.sessions)
-
-    def find_capacity_error(self, client: str) -> ErrorResponse | None:
-        """Return why `client` may begin no other conversation, None if it may."""
-        if len(self) >= self._limit:
-            return TOO_BUSY
-        return client_too_busy(self.quota) if self._by_client.get(client, 0) >= self.quota else None
-
-    def add(self, conversation: Conversation) -> None:
-        """Add a conversation that begins."""
-        self[conversation] = None
-        client = conversation.client
-        if client:
-            self._by_client[client] = self._by_client.get(client, 0) + 1
-
-    def discard(self, conversation: Conversation) -> None:
-        """Remove a conversation. Do nothing if it was removed before."""
-        client = conversation.client
-        if self.pop(conversation, self) is None and client:
-            left = self._by_client[client] - 1
-            if left:
-                self._by_client[client] = left
-            else:
-                del self._by_client[client]
-
-
 class _ClientCounts(dict[str, int]):
     """How many of something each client has. "" isn't counted: see `client_key`."""
 
@@ -715,6 +677,37 @@ class _ClientCounts(dict[str, int]):
             self[client] = count
         else:
             self.pop(client, None)
+
+
+class OneShots(dict[Conversation, None]):
+    """The conversations that aren't sessions, and how many of them each client has.
+
+    `quota` is the number that one client may have.
+    """
+
+    __slots__ = ("_by_client", "_limit", "quota")
+
+    def __init__(self, limits: HttpLimits) -> None:
+        super().__init__()
+        self._by_client = _ClientCounts()
+        self._limit = limits.sessions
+        self.quota = limits.quota(limits.sessions)
+
+    def find_capacity_error(self, client: str) -> ErrorResponse | None:
+        """Return why `client` may begin no other conversation, None if it may."""
+        if len(self) >= self._limit:
+            return TOO_BUSY
+        return client_too_busy(self.quota) if self._by_client.get(client, 0) >= self.quota else None
+
+    def add(self, conversation: Conversation) -> None:
+        """Add a conversation that begins."""
+        self[conversation] = None
+        self._by_client.change(conversation.client, 1)
+
+    def discard(self, conversation: Conversation) -> None:
+        """Remove a conversation. Do nothing if it was removed before."""
+        if self.pop(conversation, self) is None:
+            self._by_client.change(conversation.client, -1)
 
 
 class Sessions(dict[bytes, "Session"]):
