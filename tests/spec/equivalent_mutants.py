@@ -960,4 +960,147 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "async def _half(play: Play, place: str='') -> None:\n    ...",
         "every place without a row of its own is one in the body",
     ),
+    Equivalent(
+        "mcp_core/host/config/_tree.py::ValueTree._find",
+        "return 0",
+        "return -1",
+        "a place is never before the beginning of the text, so both are its first character",
+    ),
+    Equivalent(
+        "mcp_core/host/config/_tree.py::_JsonTree._walk",
+        "return (0, None)",
+        "return (-1, None)",
+        "a place is never before the beginning of the text, so both are its first character",
+    ),
+    Equivalent(
+        "mcp_core/host/config/_tree.py::_TomlTree._find",
+        "return 0",
+        "return -1",
+        "a place is never before the beginning of the text, so both are its first character",
+    ),
+    Equivalent(
+        "mcp_core/host/config/_tree.py::_TomlTree._find",
+        "for depth in range(len(names), 0, -1):\n    ...",
+        "for depth in range(len(names), -1, -1):\n    ...",
+        "no statement has an empty path, and a longer one was looked for before",
+    ),
+    Equivalent(
+        "mcp_core/host/config/_beside.py::_of_excluded",
+        "head = _WILD.split(tool, maxsplit=1)[0]",
+        "head = _WILD.split(tool, maxsplit=0)[0]",
+        "the first part is the same, with more parts or fewer after it",
+    ),
+    Equivalent(
+        "mcp_core/host/config/_beside.py::_of_excluded",
+        "head = _WILD.split(tool, maxsplit=1)[0]",
+        "head = _WILD.split(tool, maxsplit=2)[0]",
+        "the first part is the same, with more parts or fewer after it",
+    ),
+    Equivalent(
+        "mcp_core/host/config/_beside.py::_setting",
+        "break",
+        "continue",
+        "the value stays None, so each later step does the same",
+    ),
+    Equivalent(
+        "mcp_core/host/config/_yaml.py::_YamlReader._begin",
+        "if event.anchor:\n    ...",
+        "if True:\n    ...",
+        "no alias has the name None",
+    ),
+    Equivalent(
+        "mcp_core/host/config/_yaml.py::_YamlReader._end",
+        "if anchor:\n    ...",
+        "if True:\n    ...",
+        "no alias has the name None",
+    ),
+    Equivalent(
+        "mcp_core/host/config/_yaml.py::_YamlReader._take_scalar",
+        "if event.anchor:\n    ...",
+        "if True:\n    ...",
+        "no alias has the name None",
+    ),
+    Equivalent(
+        "mcp_core/host/config/_restrictions.py::_find_restricting",
+        "about_tools = bool(_TOOLS & words) or any((_TOOLS & _words(name) for name in path[:-1]))",
+        "about_tools = bool(_TOOLS & words) or any((_TOOLS & _words(name) for name in path[:]))",
+        "the words of the last name are looked at beside",
+    ),
+    Equivalent(
+        "mcp_core/host/config/_opencode.py::_restriction",
+        "for (pattern, effect, path), (head, is_open) in zip(rules, heads, strict=True):\n    ...",
+        "for (pattern, effect, path), (head, is_open) in zip(rules, heads, strict=False):\n    ...",
+        "there is one head for each rule",
+    ),
+    Equivalent(
+        "mcp_core/host/config/_opencode.py::_may_match",
+        "if '?' not in head:\n    ...",
+        "if False:\n    ...",
+        "without a ? both compare the shorter text with the beginning of the longer one",
+    ),
+    Equivalent(
+        "mcp_core/trace/_messages.py::MessageBuffer.add",
+        "if not self._size and len(data) <= self._limit:\n    ...",
+        "if False:\n    ...",
+        "one piece is kept as several are, in a copy",
+    ),
+    Equivalent(
+        "mcp_core/trace/_messages.py::MessageBuffer.add",
+        "if not self._size and len(data) <= self._limit:\n    ...",
+        "if not self._size and len(data) < self._limit:\n    ...",
+        "one piece is kept as several are, in a copy",
+    ),
+    Equivalent(
+        "mcp_core/trace/_messages.py::MessageSplitter.feed",
+        "if end == len(data) - 1:\n    ...",
+        "if False:\n    ...",
+        "a whole message is found as one of several is, too",
+    ),
+    Equivalent(
+        "mcp_core/trace/_messages.py::MessageSplitter.feed",
+        "if end == len(data) - 1:\n    ...",
+        "if end == len(data) + 1:\n    ...",
+        "a whole message is found as one of several is, too",
+    ),
+    Equivalent(
+        "mcp_core/trace/_messages.py::MessageSplitter.feed",
+        "if end == len(data) - 1:\n    ...",
+        "if end == len(data) - 0:\n    ...",
+        "a whole message is found as one of several is, too",
+    ),
+    Equivalent(
+        "mcp_core/trace/_messages.py::MessageSplitter.feed",
+        "if self._partial is None and (not self._skips)"
+        " and (0 < len(data) <= self._limit):\n    ...",
+        "if False:\n    ...",
+        "a whole message is found as one of several is, too",
+    ),
+    Equivalent(
+        "mcp_core/trace/_messages.py::MessageSplitter.feed",
+        "if self._partial is None and (not self._skips)"
+        " and (0 < len(data) <= self._limit):\n    ...",
+        "if self._partial is None and (not self._skips)"
+        " and (0 < len(data) < self._limit):\n    ...",
+        "a whole message is found as one of several is, too",
+    ),
+    Equivalent(
+        "mcp_core/trace/_messages.py::MessageSplitter.feed",
+        "if self._partial is None and (not self._skips)"
+        " and (0 < len(data) <= self._limit):\n    ...",
+        "if self._partial is None and (not self._skips)"
+        " and (1 < len(data) <= self._limit):\n    ...",
+        "a whole message is found as one of several is, too",
+    ),
+    Equivalent(
+        "mcp_core/trace/_messages.py::truncate",
+        "if len(data) <= limit:\n    ...",
+        "if False:\n    ...",
+        "a buffer returns a message within its limit as it is",
+    ),
+    Equivalent(
+        "mcp_core/trace/_messages.py::truncate",
+        "if len(data) <= limit:\n    ...",
+        "if len(data) < limit:\n    ...",
+        "a buffer returns a message within its limit as it is",
+    ),
 )

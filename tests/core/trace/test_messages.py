@@ -123,6 +123,20 @@ def test_message_over_the_limit_has_the_digest_of_all_its_pieces(sizes: tuple[in
     assert buffer.take() == (b"", None)
 
 
+def test_message_of_the_limit_in_pieces_is_whole() -> None:
+    buffer = MessageBuffer(50)
+    for _ in range(2):
+        buffer.add(b"x" * 25)
+    assert buffer.take() == (b"x" * 50, None)
+
+
+def test_splitter_has_nothing_left_after_a_line_in_pieces() -> None:
+    splitter = MessageSplitter(50)
+    assert splitter.feed(b"a") == []
+    assert splitter.feed(b"b\n") == [(b"ab", None)]
+    assert splitter.end() is None
+
+
 def test_message_of_which_the_rest_never_came_is_truncated() -> None:
     for pieces in [b"abc"], [b"ab", b"c"]:
         buffer = MessageBuffer(50)
