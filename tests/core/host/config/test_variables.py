@@ -18,6 +18,7 @@ from mcp_core.host import (
     find_variables,
     read_config,
 )
+from mcp_core.host.config._variables import has_variables
 from tests.levels import fewer_examples
 
 VARIABLES = ConfigVariables(
@@ -232,3 +233,76 @@ def test_found_variables_are_those_that_expansion_needs(text: str, file: str) ->
     except InvalidConfig as exc:
         shown = {problem.problem for problem in exc.problems}
         assert all("not a variable" in each or "inside another" in each for each in shown)
+
+
+def test_expand_server_text_of_a_variable_with_the_name_of_a_secret_is_one() -> None:
+    entry = {"command": "c", "env": {"API_TOKEN": "abc", "MODE": "def"}}
+    assert expand(entry).secrets == {"abc"}
+    remote = {"type": "http", "url": "https://h/", "headers": {"X-Api-Key": "abc", "X-Mode": "def"}}
+    assert expand(remote).secrets == {"abc"}
+    bearer = {**remote, "headers": {"Authorization": "Bearer abc"}}
+    assert expand(bearer).secrets == {"Bearer abc", "abc"}
+
+
+def test_expand_server_header_named_as_a_part_of_the_entry_is_a_header() -> None:
+    text = (
+        '[mcp_servers.x]\nurl = "https://h/"\nbearer_token_env_var = "A"\n'
+        'env_http_headers = {"bearer_variable" = "A"}\n'
+    )
+    server = read_config(text, file="config.toml").servers["x"]
+    assert dict(expand_server(server, VARIABLES).headers) == {
+        "bearer_variable": "1",
+        "Authorization": "Bearer 1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ({"command": "c", "env": {"headers": "${NUL}"}}, "has a NUL character"),
+        ({"command": "c", "args": ["${NUL}"]}, "has a NUL character"),
+        ({"command": "c", "envFile": "${EMPTY}"}, "is empty with the values of its variables"),
+        ({"command": "c", "cwd": "${EMPTY}"}, "is empty with the values of its variables"),
+        ({"command": "${EMPTY}"}, "is empty with the values of its variables"),
+        ({"command": "c", "args": ["${EMPTY}"], "env": {"cwd": "${EMPTY}"}}, ""),
+        ({"type": "http", "url": "https://h/", "headers": {"A": "a${NUL}"}}, "has a control chara"),
+    ],
+)
+def test_expand_server_text_that_a_value_makes_unusable_is_a_problem(
+    entry: dict[str, Any], problem: str
+) -> None:
+    variables = ConfigVariables(environ={"NUL": "a\0", "EMPTY": ""})
+    if not problem:
+        assert expand(entry, ".cursor/mcp.json", variables).args == ("",)
+        return
+    with pytest.raises(InvalidConfig) as refused:
+        expand(entry, ".cursor/mcp.json", variables)
+    (found,) = refused.value.problems
+    assert found.problem.startswith(problem)
+
+
+def test_long_name_of_a_variable_is_cut_in_its_problem() -> None:
+    for text in f"${{{'A' * 101}}}", f"${{{'A' * 101} }}":
+        with pytest.raises(InvalidConfig) as refused:
+            expand({"command": text})
+        assert "A" * 90 in str(refused.value)
+        assert "A" * 101 not in str(refused.value)
+    with pytest.raises(InvalidConfig, match="A" * 100):
+        expand({"command": f"${{{'A' * 100}}}"})
+
+
+@pytest.mark.parametrize("text", ["", "a", "$", "${}", "${A", "${A}", "a ${A}", "$A"])
+@pytest.mark.parametrize("file", [".vscode/mcp.json", "claude_desktop_config.json"])
+def test_text_has_variables_as_its_file_writes_them(text: str, file: str) -> None:
+    server = read({"command": "c"}, file).servers["x"]
+    with_text = read({"command": "c", "args": [text]}, file).servers["x"]
+    has_some = "${A}" in text or text == "${}"
+    assert has_variables(server, text) is (has_some and "vscode" in file)
+    assert bool(find_variables(with_text)) is ("${A}" in text and "vscode" in file)
+
+
+def test_values_of_variables_are_not_shown() -> None:
+    assert "s3cret" not in repr(VARIABLES)
+    assert "example.com" not in repr(VARIABLES)
+    (use,) = find_variables(read({"command": "${A}"}).servers["x"])
+    assert (use.has_default, use.leaves_machine, use.secret) == (False, False, False)
