@@ -28,7 +28,7 @@ def leaves(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[tuple[str
     return [(path, value)]
 
 
-@fewer_examples(5)
+@fewer_examples(8)
 @given(json_values, st.sampled_from([None, 1]), st.booleans())
 def test_values_of_valid_json_have_the_paths_of_a_decoder(
     value: Any, indent: int | None, ascii_only: bool
