@@ -665,20 +665,6 @@ def session_in_target(target: bytes) -> bytes | None:
     return None
 
 
-class _ClientCounts(dict[str, int]):
-    """How many of something each client has. "" isn't counted: see `client_key`."""
-
-    __slots__ = ()
-
-    def change(self, client: str, more: int) -> None:
-        """Count `more` for `client`, which may be negative."""
-        count = self.get(client, 0) + more
-        if count and client:
-            self[client] = count
-        else:
-            self.pop(client, None)
-
-
 class OneShots(dict[Conversation, None]):
     """The conversations that aren't sessions, and how many of them each client has.
 
@@ -689,7 +675,7 @@ class OneShots(dict[Conversation, None]):
 
     def __init__(self, limits: HttpLimits) -> None:
         super().__init__()
-        self._by_client = _ClientCounts()
+        self._by_client: dict[str, int] = {}
         self._limit = limits.sessions
         self.quota = limits.quota(limits.sessions)
 
@@ -702,12 +688,33 @@ class OneShots(dict[Conversation, None]):
     def add(self, conversation: Conversation) -> None:
         """Add a conversation that begins."""
         self[conversation] = None
-        self._by_client.change(conversation.client, 1)
+        client = conversation.client
+        if client:
+            self._by_client[client] = self._by_client.get(client, 0) + 1
 
     def discard(self, conversation: Conversation) -> None:
         """Remove a conversation. Do nothing if it was removed before."""
-        if self.pop(conversation, self) is None:
-            self._by_client.change(conversation.client, -1)
+        client = conversation.client
+        if self.pop(conversation, self) is None and client:
+            left = self._by_client[client] - 1
+            if left:
+                self._by_client[client] = left
+            else:
+                del self._by_client[client]
+
+
+class _ClientCounts(dict[str, int]):
+    """How many of something each client has. "" isn't counted: see `client_key`."""
+
+    __slots__ = ()
+
+    def change(self, client: str, more: int) -> None:
+        """Count `more` for `client`, which may be negative."""
+        count = self.get(client, 0) + more
+        if count and client:
+            self[client] = count
+        else:
+            self.pop(client, None)
 
 
 class Sessions(dict[bytes, "Session"]):
