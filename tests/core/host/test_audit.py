@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from mcp_core.host import (
     AuditRecord,
@@ -18,6 +19,7 @@ from mcp_core.host import (
     encode_audit_record,
     redact_arguments,
 )
+from mcp_core.host._audit import has_secret_form
 from tests.levels import fewer_examples
 
 if TYPE_CHECKING:
@@ -51,6 +53,14 @@ def test_record_is_one_line_of_json() -> None:
         "approved_by": "rule",
         "arguments": {"n": 1},
     }
+
+
+def test_record_without_more_has_the_members_that_it_needs() -> None:
+    record = AuditRecord(time=1.0, server="s", tool="t", outcome="ok", duration=0.5)
+    assert (record.approved_by, record.definition, record.arguments_digest) == ("", "", "")
+    assert (record.arguments, record.error) == (UNSET, "")
+    line = b'{"time":1.0,"server":"s","tool":"t","outcome":"ok","duration":0.5}\n'
+    assert encode_audit_record(record) == line
 
 
 def test_record_has_only_names_and_does_not_change() -> None:
@@ -128,6 +138,7 @@ def test_member_with_another_name_is_kept(name: str) -> None:
     ],
 )
 def test_text_with_a_token_loses_it(secret: str) -> None:
+    assert has_secret_form(f"curl {secret} now")
     found = redact_arguments([f"curl {secret} now", {secret: 1}])
     text = json.dumps(found)
     assert "(redacted)" in found[0]
@@ -144,6 +155,7 @@ def test_text_with_a_token_loses_it(secret: str) -> None:
 )
 def test_text_of_people_is_kept(text: str) -> None:
     assert redact_arguments({"text": text}) == {"text": text}
+    assert has_secret_form(text) is False
 
 
 def test_known_secret_is_redacted_anywhere() -> None:
