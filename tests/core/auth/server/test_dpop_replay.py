@@ -133,6 +133,86 @@ def test_replay_cache_full_of_this_moment_is_unavailable() -> None:
     assert use(cache, "one more", 0, NOW + PERIOD, NOW + PERIOD)
 
 
+def test_replay_cache_refused_time_ends_when_its_proofs_are_too_old() -> None:
+    """A floor takes a place, and is kept for as long as a forgotten proof could be replayed."""
+    cache = ReplayCache(60)
+    start = NOW - NOW % PERIOD
+    flood(cache, "eve", 64, start)
+    assert use(cache, "bob", 0, start, start)
+    assert (len(cache), size(cache)) == (1, 2)
+    for later in (PERIOD, 60, 64.9):
+        with pytest.raises(TooManyProofs):
+            use(cache, "eve", (start, 0), start, start + later)
+        assert not use(cache, "bob", 0, start, start + later)
+    assert use(cache, "eve", "new", start + 65, start + 65)
+    assert (len(cache), size(cache)) == (1, 1)
+    assert cache._stored == {"eve": 1}
+    assert len(cache._groups) == 1
+
+
+def test_replay_cache_greediest_principal_loses_the_older_half() -> None:
+    cache = ReplayCache(60)
+    start = NOW - NOW % PERIOD
+    now = start + 7 * PERIOD
+    for name in range(64):
+        assert use(cache, "eve", name, start + name // 8 * PERIOD, now)
+    assert use(cache, "bob", 0, start, now)
+    assert (len(cache), size(cache)) == (33, 34)
+    with pytest.raises(TooManyProofs):
+        use(cache, "eve", "late", start + 4 * PERIOD - 0.1, now)
+    assert not use(cache, "eve", 32, start + 4 * PERIOD, now)
+    assert use(cache, "eve", "late", start + 4 * PERIOD, now)
+
+
+@pytest.mark.parametrize(("each", "has_room"), [(4, True), (3, False)])
+def test_replay_cache_principal_with_few_proofs_loses_none(each: int, has_room: bool) -> None:
+    cache = ReplayCache(60)
+    for place in range(64):
+        assert use(cache, f"p{place // each}", place, NOW, NOW)
+    if has_room:
+        assert use(cache, "newcomer", 0, NOW, NOW)
+        with pytest.raises(TooManyProofs):
+            use(cache, "p0", 0, NOW, NOW)
+    else:
+        with pytest.raises(VerifierUnavailable):
+            use(cache, "newcomer", 0, NOW, NOW)
+        assert not use(cache, "p0", 0, NOW, NOW)
+    assert not use(cache, "p1", each, NOW, NOW)
+
+
+@pytest.mark.parametrize("has_floor", [False, True])
+def test_replay_cache_of_many_principals_makes_room_for_a_sixteenth(has_floor: bool) -> None:
+    """The oldest periods of all are forgotten until a sixteenth is free; floors take places too."""
+    cache = ReplayCache(600)
+    start = NOW - NOW % PERIOD
+    if has_floor:
+        flood(cache, "eve", 64, start)
+    places = 63 if has_floor else 64
+    now = start + 63 * PERIOD
+    for place in range(places):
+        assert use(cache, f"p{place}", 0, start + place * PERIOD, now)
+    assert size(cache) == 64
+    assert use(cache, "newcomer", 0, now, now)
+    assert size(cache) == 60
+    for place in range(places):
+        if place < 5:
+            with pytest.raises(VerifierUnavailable):
+                use(cache, f"p{place}", 0, start + place * PERIOD, now)
+        else:
+            assert not use(cache, f"p{place}", 0, start + place * PERIOD, now)
+    assert len(cache._groups) == 59
+
+
+def test_replay_cache_floors_count_when_all_proofs_are_of_this_moment() -> None:
+    cache = ReplayCache(60)
+    flood(cache, "eve", 64, NOW)
+    for place in range(63):
+        assert use(cache, f"p{place}", 0, NOW, NOW)
+    assert (len(cache), size(cache)) == (63, 64)
+    with pytest.raises(VerifierUnavailable):
+        use(cache, "newcomer", 0, NOW, NOW)
+
+
 @fewer_examples(2)
 @given(
     st.lists(

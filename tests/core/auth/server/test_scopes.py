@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_core import Limits
 from mcp_core import types as t
 from mcp_core.auth.server import _scopes
 from mcp_core.auth.server._scopes import RequiredScopes
@@ -173,3 +174,120 @@ def test_method_scopes_function_gets_every_method() -> None:
     assert found.of("notifications/initialized") == ()
     assert found.of(None) == ()
     assert asked == ["tools/list", "notifications/initialized"]
+
+
+_OF_EACH_KIND: dict[str, Any] = {
+    "methods": {"tools/call": ["m"], "ping": ["p"]},
+    "tools": {"one": ["t", "always", "t2"]},
+    "prompts": {"one": ["pr"]},
+}
+
+
+@pytest.mark.requirement("AR-5")
+@pytest.mark.parametrize("by_function", [False, True])
+@pytest.mark.parametrize(
+    ("method", "params", "scopes"),
+    [
+        (None, None, ()),
+        ("ping", None, ("p",)),
+        ("tools/list", None, ()),
+        ("tools/call", t.CallToolParams(name="one"), ("m", "t", "t2")),
+        ("tools/call", t.CallToolParams(name="two"), ("m",)),
+        ("prompts/get", t.GetPromptParams(name="one"), ("pr",)),
+        ("prompts/get", t.GetPromptParams(name="two"), ()),
+        ("completion/complete", t.PromptReference("one"), ("pr",)),
+        ("completion/complete", t.PromptReference("two"), ()),
+        ("completion/complete", t.ResourceTemplateReference("db://index"), ("index",)),
+        ("resources/read", t.ReadResourceParams(uri="db://index"), ("index",)),
+        ("resources/subscribe", t.SubscribeParams(uri="db://index"), ("index",)),
+        # To stop needs no more than any request.
+        ("resources/unsubscribe", t.UnsubscribeParams(uri="db://index"), ()),
+    ],
+)
+def test_scopes_of_each_kind_of_request_are_added_to_those_of_all(
+    method: str | None, params: Any, scopes: tuple[str, ...], by_function: bool
+) -> None:
+    """The scopes come from a mapping or a function, in order, and each only once."""
+    if isinstance(params, t.PromptReference | t.ResourceTemplateReference):
+        argument = t.CompletionArgument(name="x", value="")
+        params = t.CompleteParams(ref=params, argument=argument)
+    tables = _OF_EACH_KIND | {"resources": {"db://index": ["index"]}}
+    if by_function:
+        tables = {
+            kind: lambda name, table=table: table.get(name, ()) for kind, table in tables.items()
+        }
+    assert RequiredScopes(["always", "always"], **tables).of(method, params) == ("always", *scopes)
+    nothing = dict.fromkeys(tables)
+    assert RequiredScopes([], **nothing).of(method, params) == ()
+
+
+@pytest.mark.requirement("AR-5")
+@pytest.mark.parametrize("kind", ["scopes", "methods", "tools", "prompts", "resources", "template"])
+@pytest.mark.parametrize(
+    "scope", ["", "a b", 'a"b', "a\\b", "a\n", "é", "\x7f", "\x20", "offline_access"]
+)
+def test_scope_that_a_token_cannot_have_raises_value_error(kind: str, scope: str) -> None:
+    """An entry that no token satisfies would refuse its tool to all clients."""
+    options: dict[str, Any] = dict.fromkeys(("methods", "tools", "prompts", "resources"))
+    if kind == "scopes":
+        options["scopes"] = ["good", scope]
+    elif kind == "template":
+        options["resources"] = {"db://{x}": ["good", scope]}
+    else:
+        options[kind] = {"ping": ["good", scope]}
+    with pytest.raises(ValueError, match="is not a valid scope: printable ASCII without") as caught:
+        RequiredScopes(**{"scopes": []} | options)
+    assert str(caught.value).startswith(repr(scope))
+
+
+@pytest.mark.parametrize("scope", ["!", "#", "[", "]", "~", "a", "files:read", "offline_access_"])
+def test_scope_of_any_token_characters_is_valid(scope: str) -> None:
+    assert _scopes.is_resource_scope(scope)
+    assert _scopes.checked_scopes([scope, "b", scope]) == (scope, "b")
+
+
+@pytest.mark.parametrize("kind", ["methods", "tools", "prompts", "resources"])
+def test_scopes_given_as_one_text_raise_value_error(kind: str) -> None:
+    """A text is iterable: each of its letters would be a scope, which no token has."""
+    words = r"expected a list of texts, not a single text: write \['read'\]"
+    with pytest.raises(ValueError, match=words):
+        RequiredScopes("read", methods=None, tools=None, prompts=None, resources=None)
+    with pytest.raises(ValueError, match=words):
+        required(**{"resources": None} | {kind: {"ping": "read"}})
+    by_function = required(**{"resources": None} | {kind: lambda name: "read"})
+    params = t.ReadResourceParams(uri="x") if kind == "resources" else t.CallToolParams(name="x")
+    method = {"prompts": "prompts/get", "resources": "resources/read"}.get(kind, "tools/call")
+    with pytest.raises(ValueError, match=words):
+        by_function.of(method, params)
+
+
+def test_scopes_repr_names_those_of_every_request() -> None:
+    nothing: dict[str, Any] = dict.fromkeys(("methods", "tools", "prompts", "resources"))
+    assert repr(RequiredScopes(["b", "a"], **nothing)) == "<RequiredScopes, always b a>"
+    assert repr(RequiredScopes([], **nothing)) == "<RequiredScopes, always none>"
+
+
+def test_resource_scopes_of_an_address_named_twice_are_those_of_both() -> None:
+    """Two spellings lead to one resource, which needs what either entry says."""
+    found = required({"db://a": ["one"], "db://%61": ["two"]})
+    params = t.ReadResourceParams(uri="db://a")
+    assert found.of("resources/read", params) == ("one", "two")
+    assert found.of("resources/read", t.ReadResourceParams(uri="db://b")) == ()
+
+
+def test_resource_scopes_of_a_template_with_an_encoded_slash_protect_both_spellings() -> None:
+    resources = {"db://a%2Fb/{x}": ["slash"], "db://{x}/c": ["other"]}
+    for uri in ("db://a%2Fb/1", "db://a/b/1", "db://%61%2fb/1"):
+        assert scopes_to_read(uri, resources) == {"slash"}
+    assert scopes_to_read("db://a/1", resources) == set()
+
+
+def test_listen_to_the_uris_of_the_default_limit_needs_scopes_of_those_alone() -> None:
+    def scopes(count: int) -> tuple[str, ...]:
+        uris = [f"db://{index}" for index in range(count)]
+        wishes = t.SubscriptionFilter(resource_subscriptions=uris)
+        params = t.ListenParams(notifications=wishes)
+        return required({"db://1": ["one"], "x://": ["x"]}).of("subscriptions/listen", params)
+
+    assert scopes(Limits().uris) == ("one",)
+    assert scopes(Limits().uris + 1) == ("one", "x")
