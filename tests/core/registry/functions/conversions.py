@@ -9,7 +9,8 @@ it.
 Below each annotation are the schema of an argument, of a text, and of a result in three revisions,
 and then for each value the argument that a function gets, or the error. Values that are wrong for
 the same reason share a line. Where the argument isn't what was sent, the result of a function that
-returns it follows, in the oldest, a middle and the newest revision.
+returns it follows, in the oldest, a middle and the newest revision. Some texts of errors are those
+of msgspec and pydantic, whose releases come first.
 """
 
 # No postponed annotations here: the annotations of the table are evaluated.
@@ -36,7 +37,9 @@ from mcp_core.registry.functions._signature import ArgumentReader, InvalidArgume
 from tests.core.registry.lookup_helpers import A, C, E
 from tests.kept import read_kept, write_kept
 
-__all__ = ["ANNOTATIONS", "conversions_of", "kept_conversions"]
+__all__ = ["ANNOTATIONS", "VERSIONS", "conversions_of", "kept_conversions", "versions"]
+
+VERSIONS: Final = "versions"  # the name of the section with the libraries' releases
 
 _FILE: Final = Path(__file__).with_name("conversions.txt")
 
@@ -237,10 +240,17 @@ def _ascii(lines: list[str]) -> str:
     return "\n".join(lines).encode("ascii", "backslashreplace").decode()
 
 
+def versions() -> str:
+    """Return the releases of the libraries whose texts errors have, without the last number."""
+    found = [(each.__name__, each.__version__) for each in (msgspec, pydantic)]
+    return "\n".join(f"  {name} {version.rpartition('.')[0]}" for name, version in found)
+
+
 def kept_conversions() -> dict[str, str]:
-    """Return the conversions that are kept, by the annotation's name."""
+    """Return the conversions that are kept, by the annotation's name, and the `VERSIONS`."""
     return read_kept(_FILE)
 
 
 if __name__ == "__main__":
-    write_kept(_FILE, {name: conversions_of(name) for name in ANNOTATIONS})
+    conversions = {name: conversions_of(name) for name in ANNOTATIONS}
+    write_kept(_FILE, {VERSIONS: versions(), **conversions})
