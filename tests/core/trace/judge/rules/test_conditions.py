@@ -173,6 +173,8 @@ ERRORS: Final[list[Row]] = [
     ("RES-7", D, read_unlisted(-32601, given=result("m", resourceTemplates=[TEMPLATE])),
      "not judged"),
     ("RES-7", D, read_unlisted(-32601, given=error("m")), "not judged"),
+    ("RES-9", E, [*errors.RESOURCES, errors.READ, S(result(1, contents=[]))], "perhaps"),
+    ("RES-9", E, [*errors.RESOURCES, errors.READ, code(-32603)], "passes"),
     ("ROOT-5", D, no_roots(-32601), "passes"),
     ("ROOT-5", D, no_roots(-32602), "fails"),
     ("ROOT-5", D, no_roots(0), "fails"),
@@ -384,6 +386,8 @@ OF_HEADERS: Final[list[Row]] = [
     # An argument that can't be in a header, and another one that should be
     ("HDR-7", E, [*TWO, headers.called(a=1.5, region="west")], "fails"),
     ("HDR-7", E, [*TWO, headers.called(a=1.5, headers=headers.WEST, region="west")], "passes"),
+    ("HDR-10", E, [*headers.TOOLS, headers.called(region="west"), got(2, 299)], "fails"),
+    ("HDR-10", E, [*headers.TOOLS, headers.called(region="west"), got(2, 300)], "not judged"),
     ("HDR-10", E, [*headers.TOOLS, headers.called(region="west"), got(2, 400)], "not judged"),
     ("SHL-29", D, unknown_version(299), "fails"),
     ("SHL-29", D, unknown_version(300), "not judged"),
