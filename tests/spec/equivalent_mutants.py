@@ -1103,4 +1103,16 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "if len(data) < limit:\n    ...",
         "a buffer returns a message within its limit as it is",
     ),
+    Equivalent(
+        "mcp_core/http/wire/_http1.py::head_end",
+        "found = _EMPTY_LINE.search(data, max(seen - 2, 0))",
+        "found = _EMPTY_LINE.search(data, max(seen - 2, 1))",
+        "an empty line at the first byte was found before",
+    ),
+    Equivalent(
+        "mcp_core/protocol/subscriptions/_server.py::SubscriptionTable.publish",
+        "if id is None and len(subscription.pending) > self._limits.task_ids:\n    ...",
+        "if id is None and len(subscription.pending) >= self._limits.task_ids:\n    ...",
+        "what drops a state counts those of tasks itself",
+    ),
 )

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import get_args
+import inspect
+from typing import TYPE_CHECKING, get_args
 
 import msgspec
 import pytest
+from msgspec import NODEFAULT, UNSET
 
 from mcp_core import types as t
+from mcp_core.types._base import Shape
 from tests.core.types.json_assertions import assert_json, decode_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 META = "io.modelcontextprotocol"
 
@@ -142,3 +148,43 @@ def test_types_repr_omits_defaults() -> None:
 
 def test_types_all_lists_every_name() -> None:
     assert sorted(t.__all__) == sorted(name for name in vars(t) if not name.startswith("_"))
+
+
+# Those that are made with values in their order; all others take members by name only.
+BY_POSITION = {
+    *("AudioContent", "Completion", "CompletionArgument", "CreateMessageRequest", "ElicitRequest"),
+    *("EmbeddedResource", "EnumOption", "ErrorData", "FormSchema", "Icon", "ImageContent"),
+    *("Implementation", "ListRootsRequest", "MissingCapabilityData", "ModelHint", "PromptMessage"),
+    *("PromptReference", "RelatedTaskMetadata", "ResourceTemplateReference", "Root"),
+    *("SamplingMessage", "TextContent", "ToolChoice", "ToolResultContent", "ToolUseContent"),
+    *("URLElicitationRequiredData", "UnsupportedVersionData"),
+}
+
+
+def shapes(cls: type[Shape] = Shape) -> Iterator[type[Shape]]:
+    for each in cls.__subclasses__():
+        if each.__module__.startswith("mcp_core."):
+            yield each
+        yield from shapes(each)
+
+
+SHAPES = sorted(set(shapes()), key=lambda each: each.__name__)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_member_that_is_left_out_says_nothing(shape: type[Shape]) -> None:
+    """Its value is None, False or empty, so that "absent" and "as if it weren't there" are one."""
+    for each in msgspec.structs.fields(shape):
+        default = each.default
+        if each.default_factory is not NODEFAULT:
+            default = each.default_factory()
+        if default is not NODEFAULT:
+            assert default in (None, UNSET, False, (), [], {}, ""), each.name
+            assert type(default) is not int, each.name
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_shape_takes_members_by_name_unless_their_order_is_obvious(shape: type[Shape]) -> None:
+    parameters = inspect.signature(shape).parameters.values()
+    by_position = [each for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+    assert bool(by_position) == (shape.__name__ in BY_POSITION)

@@ -18,7 +18,16 @@ from mcp_core.auth import (
     OAuthResourceServer,
     VerifierUnavailable,
 )
-from mcp_core.http import Endpoint, EndpointAuth, Head, HostOriginPolicy, RequestHead, Router
+from mcp_core.http import (
+    Body,
+    Endpoint,
+    EndpointAuth,
+    Head,
+    HostOriginPolicy,
+    PlainResponse,
+    RequestHead,
+    Router,
+)
 from mcp_core.http.server._auth import AUTHORIZED_VERBS
 from mcp_core.protocol.revisions._methods import METHODS
 from mcp_core.registry import Context, Server
@@ -1025,6 +1034,18 @@ def test_metadata_needs_no_token(path: bytes) -> None:
     assert preflight.headers[b"access-control-allow-origin"] == b"*"
     assert harness.send(b"POST", POST, b"{}", target=path).status == 405
     assert not harness.log
+
+
+def test_route_at_the_path_of_metadata_is_served_in_its_place() -> None:
+    endpoint = guarded().endpoint
+    body = b"of the route"
+    router = Router(
+        {"/mcp": endpoint}, {META.decode(): lambda head: PlainResponse(200, body, "text/plain")}
+    )
+    exchange = router.begin(RequestHead(b"GET", META, [HOST]), 0)
+    _, sent, *_ = exchange.actions_to_send()
+    assert isinstance(sent, Body)
+    assert sent.data == body
 
 
 def published(*guards: OAuthResourceServer, path: bytes = META) -> Any:

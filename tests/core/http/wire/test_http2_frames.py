@@ -385,6 +385,16 @@ def test_frame_watch_our_resets_count_against_peer() -> None:
     assert watch.error is first
 
 
+def test_frame_watch_our_resets_are_counted_for_each_period() -> None:
+    watch, _ = watched(HELLO)
+    for now in (1.0, 11.0, 21.0):
+        for _ in range(100):
+            watch.stream_reset(now)
+    assert watch.error is None
+    watch.stream_reset(21.0)
+    assert watch.error is not None
+
+
 # -- Protocol detection --------------------------------------------------------------------------
 
 

@@ -395,6 +395,16 @@ def test_session_that_reads_no_states_of_tasks_keeps_the_last_ones() -> None:
     assert sent == [TOOLS_CHANGED, UPDATED, "7", "8", "9"]
 
 
+def test_session_keeps_as_many_states_of_tasks_as_its_limit() -> None:
+    table = subscription_table(D, task_ids=3)
+    for number in "012":
+        table.publish(Change(task=number), status(number))
+    sent = []
+    while (notice := table.next_notification()) is not None:
+        sent.append(getattr(notice.params, "task_id", None))
+    assert sent == ["0", "1", "2"]
+
+
 def test_listen_tasks_count_apart_from_uris() -> None:
     table = subscription_table(E, TASKS, uris=1, task_ids=2)
     listen(table, 1, ONE, MINE, YOURS, MINE)

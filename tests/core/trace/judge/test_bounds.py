@@ -105,10 +105,12 @@ def test_large_requests_without_a_response_are_remembered_up_to_a_size(
     assert exchanges._large_bytes == sum(size for _, size in exchanges._large)
 
 
+@pytest.mark.parametrize(("limit", "most"), [(5_000, 2), (1_000, 1)])
 def test_conversations_with_large_lists_are_forgotten_but_for_the_current_one(
-    monkeypatch: pytest.MonkeyPatch,
+    limit: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_conversation_table, "MAX_KEPT_BYTES", 5_000)
+    """Also if that one alone is over the limit."""
+    monkeypatch.setattr(_conversation_table, "MAX_KEPT_BYTES", limit)
     judged = Judge(from_start=True)
     tools = [{"name": f"t{each}", "inputSchema": {"type": "object"}} for each in range(40)]
     for number in (1, 2, 3):
@@ -118,8 +120,8 @@ def test_conversations_with_large_lists_are_forgotten_but_for_the_current_one(
         ):
             raw = json.dumps(message)
             judged.receive(TraceLine(t=0.0, conversation=number, sender=sender, raw=raw))  # type: ignore[arg-type]
-    assert 3 in judged._conversations._states
-    assert len(judged._conversations._states) < 3
+        assert number in judged._conversations._states
+        assert len(judged._conversations._states) <= most
 
 
 @pytest.mark.parametrize(("limit", "rows"), [(10_000, ["TOOL-17"]), (100, [])])
@@ -246,3 +248,19 @@ def test_ids_of_one_side_are_remembered_up_to_a_number(monkeypatch: pytest.Monke
     for key in (1, 2, 1, None, 3):
         _sides._put(known, key)
     assert list(known) == [1, 3]
+
+
+def test_cursor_beyond_those_that_are_remembered_is_in_doubt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_lists, "MAX_ENTRIES", 1)
+    said = [
+        *(C(ask(1, "tools/list")), S(result(1, tools=[], nextCursor="a"))),
+        *(C(ask(2, "tools/list", cursor="a")), S(result(2, tools=[], nextCursor="b"))),
+        *(C(ask(3, "tools/list", cursor="b")), S(result(3, tools=[]))),
+    ]
+    ((row, is_certain, sentence),) = [
+        (each.row, each.is_certain, each.sentence) for each in judge(Start(D), said)[0]
+    ]
+    assert (row, is_certain) == ("PAGE-3", False)
+    assert sentence.endswith("(there are too many cursors to remember)")

@@ -64,3 +64,16 @@ def test_messages_between_the_requests_are_passed_over() -> None:
     assert offers(*HANDSHAKE, *said, *more)["2025-11-25"].lists == {"tools": [B]}
     modern = [C(ask(2, "tools/list", _meta=META)), S(result(2, tools=[A]))]
     assert list(offers(*listed(1, tools=[B]), *modern)) == ["2026-07-28"]
+
+
+def test_name_and_capabilities_are_those_of_the_handshake_alone() -> None:
+    """Other results may have members of these names, which mean something else."""
+    before = offers(*HANDSHAKE)["2025-11-25"]
+    others: dict[str, Any] = {
+        "serverInfo": {"name": "other"},
+        "capabilities": {"x": {}},
+        "instructions": "x",
+    }
+    found = offers(*HANDSHAKE, *listed(2, tools=[A], **others))["2025-11-25"]
+    assert (found.server, found.capabilities) == (before.server, before.capabilities)
+    assert found.instructions == before.instructions

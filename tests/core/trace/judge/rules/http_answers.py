@@ -74,6 +74,12 @@ HTTP_REQUESTS: Final[dict[str, list[Any]]] = {
     "2025-11-25: DELETE": _legacy(None, IN, "DELETE"),
     "2025-11-25: PUT": _legacy(None, IN, "PUT"),
     "2025-11-25: call after DELETE": [*DELETED[:-1], sent(8, CALL, IN)],
+    **{
+        f"2025-11-25: call again after {status}": [
+            *(*START, sent(3, CALL, IN), got(3, status), sent(8, CALL, IN)),
+        ]
+        for status in (200, 399, 400, 401, 403, 404, 500)
+    },
     "2025-11-25: handshake": [sent(8, INITIALIZE, {})],
     "2025-11-25: second handshake": _legacy({**INITIALIZE, "id": 9}, {}),
     "2026-07-28: call": _modern({}),
