@@ -1115,4 +1115,16 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "if id is None and len(subscription.pending) >= self._limits.task_ids:\n    ...",
         "what drops a state counts those of tasks itself",
     ),
+    Equivalent(
+        "mcp_core/auth/client/_challenge.py::_parse_header",
+        "at = 0",
+        "at = -1",
+        "a pattern that is matched from before the text is matched from its beginning",
+    ),
+    Equivalent(
+        "mcp_core/tasks/_store.py::TaskQuotaExceeded.__init__",
+        "super().__init__(limit)",
+        "pass",
+        "Python keeps an exception's arguments before it is initialized",
+    ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from rich.pretty import pretty_repr
@@ -36,3 +37,12 @@ def test_secret_is_compared_by_value_and_not_pickled() -> None:
     assert secret != CANARY
     with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(secret)
+
+
+def test_secret_is_compared_by_what_knows_how() -> None:
+    """It equals no text, and leaves the comparison with anything else to that."""
+    secret = Secret("abcdefgh" * 4)
+    assert secret == ANY
+    assert secret != "abcdefgh" * 4
+    assert secret == Secret("abcdefgh" * 4)
+    assert secret != Secret("abcdefgi" * 4)

@@ -378,3 +378,16 @@ def test_members_have_values_of_their_schemas() -> None:
     assert root.members(schema, ["a", "b"]) == {"a": 1, "b": 2}
     assert root.members({"properties": {"a": False}}, ["a"]) is None
     assert root.members({"additionalProperties": False}, []) == {}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "array", "minItems": 1, "items": {"$ref": "#"}},
+        {"type": "object", "required": ["a"], "properties": {"a": {"$ref": "#"}}},
+        {"type": "array", "minItems": 1, "prefixItems": [{"$ref": "#"}]},
+    ],
+)
+def test_schema_that_needs_itself_has_no_example(schema: dict[str, Any]) -> None:
+    root = SchemaRoot(schema, 100_000)
+    assert root.example(schema) is NO_SCHEMA

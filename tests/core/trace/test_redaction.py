@@ -742,3 +742,25 @@ def test_memory_of_a_redactor_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     # The newest logins and elicitations are those that are remembered.
     assert list(redactor._logins) == [8, 9, 0]
     assert [id for _, id in redactor._elicitations] == ["8", "9", "0"]
+
+
+@pytest.mark.parametrize(
+    ("word", "parts"),
+    [
+        ("https://h", ("", "https://h")),
+        ("--url=git+ssh://h", ("--url=", "git+ssh://h")),
+        ("a,x-y.z2://h", ("a,", "x-y.z2://h")),
+        ("=://h", ("=", "://h")),
+    ],
+)
+def test_url_begins_with_its_scheme(word: str, parts: tuple[str, str]) -> None:
+    assert _redaction._split_url(word) == parts
+
+
+def test_short_id_in_a_list_of_tasks_is_kept() -> None:
+    """It says nothing, and stays as it is elsewhere; the state of a request is no id."""
+    message = {"method": "x", "params": {"taskIds": ["t1", ID], "requestState": "s1"}}
+    found = redact_json(message)["params"]
+    assert found["taskIds"] == ["t1", Redactor(KEY).pseudonym_of_id(ID)]
+    assert found["taskIds"][1] != ID
+    assert found["requestState"] != "s1"

@@ -80,6 +80,9 @@ HTTP_REQUESTS: Final[dict[str, list[Any]]] = {
         ]
         for status in (200, 399, 400, 401, 403, 404, 500)
     },
+    "2025-11-25: DELETE after 404": [
+        *(*START, sent(3, CALL, IN), got(3, 404), sent(8, None, IN, "DELETE")),
+    ],
     "2025-11-25: handshake": [sent(8, INITIALIZE, {})],
     "2025-11-25: second handshake": _legacy({**INITIALIZE, "id": 9}, {}),
     "2026-07-28: call": _modern({}),
