@@ -1,4 +1,4 @@
-"""The limits of rules on errors, features, headers and eras: codes, sizes, times and values."""
+"""The limits of rules on errors, features, headers, eras and ids: codes, sizes, times, values."""
 
 from __future__ import annotations
 
@@ -423,8 +423,29 @@ OF_ERAS: Final[list[Row]] = [
 ]
 
 
+# -- Messages --------------------------------------------------------------------------------------
+
+
+def repeated(status: int, message: Any = None) -> list[Sent]:
+    """Return a call that is sent again with its id after this answer."""
+    return [*START, sent(3, CALL, IN), got(3, status, message), sent(4, CALL, IN)]
+
+
+OF_MESSAGES: Final[list[Row]] = [
+    # The client may repeat a call that was rejected before the server read it, and any other
+    # that has no response.
+    *(("RPC-4", D, repeated(status, error(2, -32600)), "passes") for status in (301, 401, 403)),
+    *(("RPC-4", D, repeated(status, error(2, -32600)), "fails") for status in (400, 402, 404)),
+    ("RPC-4", D, repeated(299), "fails"),
+    ("RPC-4", D, repeated(400), "passes"),
+    ("RPC-4", D, [*START, sent(3, CALL, IN), sent(4, CALL, IN)], "passes"),
+    ("RPC-4", D, repeated(400, error(None, -32600)), "passes"),
+]
+
+
 @pytest.mark.parametrize(
-    ("row", "revision", "said", "verdict"), [*ERRORS, *FEATURES, *OF_HEADERS, *OF_ERAS]
+    ("row", "revision", "said", "verdict"),
+    [*ERRORS, *FEATURES, *OF_HEADERS, *OF_ERAS, *OF_MESSAGES],
 )
 def test_rule_judges_each_side_of_a_limit(
     row: str, revision: str, said: list[Sent], verdict: Judged
