@@ -109,6 +109,20 @@ def assert_any_split_gives(raw: bytes, whole: bytes | HeadError | None) -> None:
     assert status_of(check_head(*(raw[i : i + 1] for i in range(len(raw))))) == status_of(whole)
 
 
+@pytest.mark.parametrize(
+    ("data", "end"),
+    [
+        *((b"", None), (b"\r", None), (b"\rx", None), (b"a\r\n\r", None), (b"a\n\nb", 3)),
+        *((b"a\r\n\r\nb", 5), (b"a\n\r\nb", 4)),
+        # An empty head
+        *((b"\n", 1), (b"\r\n", 2), (b"\n\n", 1), (b"\r\n\r\n", 2), (b"\na\n\n", 1)),
+    ],
+)
+def test_head_ends_after_its_first_empty_line(data: bytes, end: int | None) -> None:
+    assert head_end(data) == end
+    assert head_end(bytearray(data)) == end
+
+
 PIECES = st.lists(
     st.sampled_from([b"\r\n", b"\n", b"\r", b"a", b" ", b"GET / HTTP/1.1", b"Host: a"])
 )
