@@ -1127,4 +1127,22 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "pass",
         "Python keeps an exception's arguments before it is initialized",
     ),
+    Equivalent(
+        "mcp_core/http/wire/_http1.py::head_end",
+        "def head_end(data: bytes | bytearray, seen: int=0) -> int | None:\n    ...",
+        "def head_end(data: bytes | bytearray, seen: int=1) -> int | None:\n    ...",
+        "the search begins at 0 in both cases",
+    ),
+    Equivalent(
+        "mcp_core/trace/judge/rules/_messages.py::_is_rejected",
+        "return exchange.status >= 400 and (response is None or response.id is None)",
+        "return exchange.status >= 399 and (response is None or response.id is None)",
+        "399 is a redirect, which was handled before",
+    ),
+    Equivalent(
+        "mcp_core/http/wire/_http1.py::head_end",
+        "found = _EMPTY_LINE.search(data, max(seen - 2, 0))",
+        "found = _EMPTY_LINE.search(data, max(seen - 2, -1))",
+        "a pattern searches from 0 where a negative index is given",
+    ),
 )
