@@ -53,6 +53,7 @@ def read(text: str) -> dict[str, str]:
         ('A="C:\\directory\\"', "C:\\directory\\"),
         ('A="foo" bar', '"foo" bar'),
         ('A="a"b"', 'a"b'),
+        ('A="\nB=1"', "\nB=1"),  # dotenv: a quotation mark alone begins a value of several lines
         ('A="one\ntwo # three\n  = four" # five', "one\ntwo # three\n  = four"),  # dotenv
         ("A='one\r\ntwo'", "one\ntwo"),  # dotenv
         ('A="one \n two"', "one \n two"),  # dotenv

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_core.host import ConfigFileError, require_tomlkit
+from mcp_core.host.edit import _toml_edit
 from mcp_core.host.edit._toml_edit import read_toml, set_toml_flag, set_toml_members
 
 PATH = ("mcp_servers", "us")
@@ -182,3 +183,22 @@ def test_read_toml_invalid_text_is_a_config_file_error(
     with pytest.raises(ConfigFileError) as caught:
         read_toml(text)
     assert ((caught.value.line, caught.value.column), caught.value.problem) == (place, problem)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "starts"),
+    [
+        (["a"], "[a]", True),
+        (["a"], "[a.b]", True),
+        (["a"], "a = 1", True),
+        (["a", "b"], "[a]\nb = 1", True),
+        (["a", "b"], "[[a]]\nb = 1", True),
+        (["a"], "[b]", False),
+        (["a", "b"], "[a]", False),
+        (["a", "b"], "a = 1", False),
+        (["a", "b"], "a = []", False),
+        (["a"], "[", False),
+    ],
+)
+def test_table_or_value_at_a_path_is_found(path: list[str], text: str, starts: bool) -> None:
+    assert _toml_edit._starts_with(path, text) is starts

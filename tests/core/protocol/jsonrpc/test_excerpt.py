@@ -46,6 +46,7 @@ ROWS: list[Any] = [
     (b'[INFO] {"jsonrpc":"2.0","id":7,"result":{}}', 7, "response"),
     (b"{" + REST + b'","method":"m"}}', None, "response"),
     (b"{" + REST + b'"}{"id":7}', None, "response"),
+    (b'{"id":7,"result":1}"method":"m","id":8}', 7, "response"),
     # An id that is not usable.
     (b'{"id":null,' + REST, None, "response"),
     (b'{"id":1.0,' + REST, None, "response"),

@@ -9,6 +9,7 @@ import pytest
 
 from mcp_core.trace.judge.rules._eras import is_revision
 from mcp_core.trace.judge.rules._headers import _read
+from mcp_core.trace.judge.rules._http import decode_header
 from tests.core.trace.judge.conversations import (
     META,
     C,
@@ -489,3 +490,20 @@ def test_mode_that_was_not_declared_is_refused_by_one_code_only(
     start = Start(D, {"elicitation": {}}, {})
     _, judged = judge(start, [S(features.BY_URL), C(error(1, number))])
     assert judged.opportunities["ELIC-3"] == judged_sides
+
+
+@pytest.mark.parametrize(
+    ("value", "decoded"),
+    [
+        ("t", "t"),
+        ("=?base64?dA==?=", "t"),
+        ("=?base64?d$A==?=", None),
+        ("=?base64?dA=?=", None),
+        ("=?base64?/w==?=", None),
+        ("=?base64??=", ""),
+        ("=?base64?dA==", "=?base64?dA=="),
+        ("base64?dA==?=", "base64?dA==?="),
+    ],
+)
+def test_header_that_is_encoded_wrongly_has_no_value(value: str, decoded: str | None) -> None:
+    assert decode_header(value) == decoded
