@@ -61,7 +61,7 @@ class _Box:
     at: date | None = None
 
 
-class _Options(TypedDict):
+class _Depths(TypedDict):
     deep: bool
     depth: NotRequired[int]
 
@@ -127,7 +127,7 @@ ANNOTATIONS: Final[dict[str, Any]] = {
     "dataclass": _Circle,
     "two dataclasses": _Circle | _Box,
     "list of two dataclasses": list[_Circle | _Box | None],
-    "TypedDict": _Options,
+    "TypedDict": _Depths,
     "NamedTuple": _Pair,
     "tree": _Tree,
     "Struct": _Strict,
