@@ -10,7 +10,9 @@ import pytest
 
 from mcp_core.trace.judge.conversation._across import (
     MAX_NAMES,
+    MAX_REQUEST_BYTES,
     MAX_REQUESTS,
+    AcrossClients,
     MarkedRequest,
     _marked_request,
 )
@@ -179,3 +181,114 @@ def test_marked_request_keeps_its_result_without_the_meta_member() -> None:
     assert json.loads(found.arguments) == {"a": text}
     assert json.loads(found.result) == {"content": []}
     assert (found.conversation, found.line, found.marks) == (3, 7, (text,))
+
+
+TEXT, YOUR_TEXT = "a text that is long enough", "and a text of another client"
+
+
+def marked_call(
+    line: int, text: Any, found: str, *, name: str = "t", **members: Any
+) -> tuple[Any, Any]:
+    """Return a result and its request as far as results of several clients are compared."""
+    request = SimpleNamespace(
+        method="tools/call",
+        params={"name": name, "arguments": {"a": text}},
+        size=100,
+        is_redacted=False,
+    )
+    message = SimpleNamespace(
+        line=line, size=100, exchange=1, redacted=(), result={"text": found}, request=request
+    )
+    for key, value in members.items():
+        holder, name = (request, key[8:]) if key.startswith("request_") else (message, key)
+        setattr(holder, name, value)
+    return message, request
+
+
+@pytest.mark.parametrize(
+    ("before", "last", "expected"),
+    [
+        # The other client's result, and the own one later or earlier.
+        ([(2, 4, TEXT, TEXT), (1, 6, YOUR_TEXT, TEXT)], (8, YOUR_TEXT, YOUR_TEXT), (6, 4)),
+        ([(2, 4, TEXT, TEXT), (1, 6, YOUR_TEXT, YOUR_TEXT)], (8, YOUR_TEXT, TEXT), (8, 4)),
+        ([(2, 3, TEXT, "x" + TEXT), (2, 4, TEXT, TEXT), (1, 6, YOUR_TEXT, TEXT)],
+         (8, YOUR_TEXT, YOUR_TEXT), (6, 4)),
+        # It is later than the result that it would have been mistaken for.
+        ([(1, 3, YOUR_TEXT, TEXT), (2, 4, TEXT, TEXT)], (8, YOUR_TEXT, YOUR_TEXT), True),
+        # The same result can't be told from another one.
+        ([(2, 4, TEXT, TEXT), (1, 6, YOUR_TEXT, TEXT + ".")], (8, YOUR_TEXT, YOUR_TEXT), True),
+        # It has both texts.
+        ([(2, 4, TEXT, TEXT + YOUR_TEXT), (1, 6, YOUR_TEXT, YOUR_TEXT)],
+         (8, YOUR_TEXT, TEXT + YOUR_TEXT), True),
+        # The client had its own result at no time, or always.
+        ([(2, 4, TEXT, TEXT), (1, 6, YOUR_TEXT, TEXT)], (8, YOUR_TEXT, TEXT), False),
+        ([(2, 4, TEXT, TEXT), (1, 6, YOUR_TEXT, YOUR_TEXT)], (8, YOUR_TEXT, YOUR_TEXT), True),
+        ([(2, 4, TEXT, TEXT), (1, 6, TEXT, YOUR_TEXT)], (8, YOUR_TEXT, YOUR_TEXT), True),
+        # The other client's result isn't its own, or there is no other client.
+        ([(2, 4, TEXT, YOUR_TEXT), (1, 6, YOUR_TEXT, TEXT)], (8, YOUR_TEXT, YOUR_TEXT), False),
+        ([(1, 4, TEXT, TEXT), (1, 6, YOUR_TEXT, TEXT)], (8, YOUR_TEXT, YOUR_TEXT), False),
+        ([], (8, TEXT, TEXT), False),
+    ],
+)  # fmt: skip
+def test_result_is_mixed_if_another_client_has_the_same_and_this_one_its_own_once(
+    before: list[tuple[int, int, str, str]], last: tuple[int, str, str], expected: Any
+) -> None:
+    """Rows are the conversation, the line, the argument and the result."""
+    across = AcrossClients()
+    for conversation, *call in before:
+        across.add_result(*marked_call(*call), conversation)  # type: ignore[arg-type]
+    message, _ = marked_call(*last)
+    assert across.find_mixed_result(message, 1) == expected
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"exchange": 0},
+        {"redacted": ("/result",)},
+        {"request_is_redacted": True},
+        {"result": None},
+        {"size": MAX_REQUEST_BYTES + 1},
+        {"request_size": MAX_REQUEST_BYTES + 1},
+        {"request": None},
+        {"name": "another tool"},
+        {"request_method": "prompts/get"},
+    ],
+    ids=lambda members: next(iter(members)),
+)
+def test_result_that_cannot_be_compared_shows_nothing(members: dict[str, Any]) -> None:
+    across = AcrossClients()
+    across.add_result(*marked_call(4, TEXT, TEXT), 2)
+    assert across.find_mixed_result(marked_call(8, TEXT, TEXT)[0], 1) is True
+    message, _ = marked_call(8, TEXT, TEXT, **members)
+    assert across.find_mixed_result(message, 1) is False
+
+
+def test_results_of_any_two_resources_are_compared() -> None:
+    """A resource's URI is its argument. The sizes are the largest that are compared."""
+    limit: dict[str, Any] = {"size": MAX_REQUEST_BYTES, "request_size": MAX_REQUEST_BYTES}
+    limit |= {"request_method": "resources/read"}
+    across = AcrossClients()
+    read, request = marked_call(4, TEXT, TEXT, **limit, request_params={"uri": TEXT})
+    across.add_result(read, request, 2)
+    other, _ = marked_call(8, TEXT, YOUR_TEXT, **limit, request_params={"uri": YOUR_TEXT})
+    assert across.find_mixed_result(other, 1) is True
+    assert across.find_mixed_result(other, 2) is False
+
+
+@pytest.mark.parametrize(
+    ("text", "is_mark"),
+    [
+        ("a" * 16, True),
+        ("a" * 15, False),
+        ("a" * 15 + "ä", False),
+        ("a" * 15 + "\n", False),
+        ("a" * 15 + '"', False),
+        ("a" * 15 + "\\", False),
+        (["a" * 16], False),
+        (10**16, False),
+    ],
+)
+def test_long_text_that_json_does_not_escape_is_a_mark(text: Any, *, is_mark: bool) -> None:
+    found = _marked_request(*marked_call(4, text, "found"), 1)
+    assert (found is not None) is is_mark

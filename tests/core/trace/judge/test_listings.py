@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mcp_core.trace import Judge, TraceHeader, TraceLine
+from mcp_core.trace._ids import text_key
 from mcp_core.trace.judge.conversation import _listings, _lists
 from tests.core.trace.judge.conversations import C, S, Sent, Start, as_lines, ask, judge, result
 from tests.core.trace.judge.rules.http import IN, START, got, sent
@@ -98,6 +99,105 @@ def test_page_of_an_earlier_listing_counts_once(given: str) -> None:
     play(7, None, "4")
     play(9, "2", None)
     assert is_alone()
+
+
+Step = tuple[str, int, str | None]  # ask or page or fail, the request's line, a cursor
+
+
+def listings_after(*steps: Step) -> _listings.Listings:
+    """Return the listings after requests for pages, pages and failures."""
+    listings = _listings.Listings()
+    for kind, line, cursor in steps:
+        message: Any = SimpleNamespace(line=line, params={"cursor": cursor} if cursor else {})
+        if kind == "ask":
+            listings.receive_request(message)
+        elif kind == "page":
+            listings.receive_page(SimpleNamespace(line=line + 1), line, cursor)  # type: ignore[arg-type]
+        else:
+            listings.receive_failure(line)
+    return listings
+
+
+# Two listings that overlap. The page of the earlier one gives the cursor "2", the later one ends.
+OVERLAP: tuple[Step, ...] = (
+    ("ask", 1, None), ("ask", 3, None), ("page", 1, "2"), ("page", 3, None)
+)  # fmt: skip
+LEFT: tuple[Step, ...] = (("ask", 1, None), ("page", 1, "2"))  # another listing begins after this
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_alone", "awaited", "request_line"),
+    [
+        ([("ask", 1, None)], True, None, 1),
+        (LEFT, True, "2", 0),
+        ([*LEFT, ("ask", 3, "2")], True, None, 3),
+        ([*LEFT, ("ask", 3, "x")], True, "2", 0),  # a cursor from elsewhere
+        ([("ask", 1, None), ("ask", 3, None)], False, None, 3),
+        (OVERLAP, False, None, 0),
+        ([*OVERLAP, ("ask", 5, None)], True, None, 5),
+        ([*OVERLAP, ("ask", 5, None), ("ask", 7, "2")], False, None, 5),  # goes on after all
+        ([*OVERLAP, ("ask", 5, "2"), ("ask", 7, None)], False, None, 7),
+        ([*OVERLAP, ("ask", 5, "2"), ("page", 5, None), ("ask", 7, None)], True, None, 7),
+        ([*LEFT, ("ask", 3, None), ("ask", 5, "2")], False, None, 3),
+        ([*LEFT, ("ask", 3, None), ("page", 3, "2"), ("ask", 5, "2")], False, None, 5),
+        # A failure lets the client ask again, at the last listing and at one before it.
+        ([*LEFT, ("ask", 3, "2"), ("fail", 3, None)], True, "2", 0),
+        ([("ask", 1, None), ("fail", 1, None), ("ask", 3, None)], True, None, 3),
+        ([*LEFT, ("ask", 3, "2"), ("ask", 5, None), ("fail", 3, None), ("page", 5, None),
+          ("ask", 7, None)], True, None, 7),
+        ([*LEFT, ("ask", 3, "2"), ("ask", 5, None), ("fail", 3, None), ("page", 5, None),
+          ("ask", 7, None), ("ask", 9, "2")], False, None, 7),
+        # Neither a page nor a failure counts a second time, or of a request that wasn't seen.
+        ([*LEFT, ("page", 1, "3")], True, "2", 0),
+        ([*LEFT, ("page", 9, "3"), ("fail", 9, None)], True, "2", 0),
+        ([*LEFT, ("ask", 3, None), ("page", 9, "9"), ("ask", 5, "9")], True, None, 3),
+    ],
+)  # fmt: skip
+def test_pages_belong_to_the_last_listing_or_to_an_earlier_one(
+    steps: Iterable[Step], awaited: str | None, request_line: int, *, is_alone: bool
+) -> None:
+    last = listings_after(*steps).last
+    assert last is not None
+    expected = None if awaited is None else text_key(awaited)
+    assert (last.is_alone, last.awaited, last.request) == (is_alone, expected, request_line)
+    assert last.entries == ([] if is_alone else None)
+
+
+@pytest.mark.parametrize(("limit", "is_alone"), [(2, True), (1, False)])
+def test_listing_is_not_alone_once_open_requests_were_too_many_to_remember(
+    limit: int, monkeypatch: pytest.MonkeyPatch, *, is_alone: bool
+) -> None:
+    monkeypatch.setattr(_listings, "MAX_ENTRIES", limit)
+    last = listings_after(("ask", 1, None), ("ask", 3, None), ("page", 1, None),
+                          ("page", 3, None), ("ask", 5, None)).last  # fmt: skip
+    assert last is not None
+    assert last.is_alone is is_alone
+
+
+@pytest.mark.parametrize(("limit", "is_alone"), [(2, True), (1, False)])
+def test_listing_is_not_alone_once_cursors_were_too_many_to_remember(
+    limit: int, monkeypatch: pytest.MonkeyPatch, *, is_alone: bool
+) -> None:
+    monkeypatch.setattr(_listings, "MAX_ENTRIES", limit)
+    last = listings_after(("ask", 1, None), ("page", 1, "2"), ("ask", 3, None), ("page", 3, "3"),
+                          ("ask", 5, None), ("page", 5, None), ("ask", 7, None)).last  # fmt: skip
+    assert last is not None
+    assert last.is_alone is is_alone
+
+
+@pytest.mark.parametrize(
+    ("steps", "line", "is_first"),
+    [
+        ([("ask", 1, None)], 1, True),
+        ([("ask", 1, None)], 2, False),
+        (LEFT, 1, False),  # answered
+        ([*LEFT, ("ask", 3, "2")], 3, False),
+    ],
+)
+def test_request_without_a_cursor_is_for_a_first_page(
+    steps: Iterable[Step], line: int, *, is_first: bool
+) -> None:
+    assert listings_after(*steps).is_first(line) is is_first
 
 
 def interleaved(first: int, *, overlap: Callable[[list[Any], list[Any]], list[Sent]]) -> list[Sent]:
