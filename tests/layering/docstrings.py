@@ -259,7 +259,7 @@ def _problems_of_function(
         if options is None:
             wanted.append(name)
         elif not re.search(rf"\b{options[1]}\b", "\n".join(docs)):
-            keys = _keys(_typed_dict(options[1]))
+            keys = _keys(_typed_dict(function, options[1]))
             yield from _missing(f"{label}: {options[1]}", keys or [name], docs)
     shared = _described("\n".join(_docs_of_class(cls))) & SHARED if cls else set()
     yield from _missing(label, [name for name in wanted if name not in shared], docs)
@@ -308,11 +308,16 @@ def _raised(function: FunctionType) -> list[str]:
 
 
 class _ParsedFile(NamedTuple):
-    """A file's lines, its functions by first line, a decorator's included, and classes by name."""
+    """A file's lines, and its definitions and imports.
+
+    Functions go by their first line, a decorator's included, classes by name, and the modules that
+    names are imported from by those names.
+    """
 
     lines: list[str]
     functions: dict[int, ast.AST]
     classes: dict[str, ast.ClassDef]
+    imports: dict[str, str]
 
 
 @functools.cache
@@ -321,12 +326,19 @@ def _parsed(path: str) -> _ParsedFile:
     text = Path(path).read_text("utf-8") if Path(path).is_file() else ""
     functions: dict[int, ast.AST] = {}
     classes: dict[str, ast.ClassDef] = {}
-    for name, node in _definitions(ast.parse(text).body):
+    tree = ast.parse(text)
+    for name, node in _definitions(tree.body):
         if isinstance(node, ast.ClassDef):
             classes[name] = node
         else:
             functions[min(each.lineno for each in [node, *node.decorator_list])] = node
-    return _ParsedFile(text.splitlines(), functions, classes)
+    imports = {
+        alias.name: node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level
+        for alias in node.names
+    }
+    return _ParsedFile(text.splitlines(), functions, classes, imports)
 
 
 def _definitions(statements: list[Any], prefix: str = "") -> Iterator[tuple[str, _Definition]]:
@@ -343,12 +355,12 @@ def _definitions(statements: list[Any], prefix: str = "") -> Iterator[tuple[str,
             yield from _definitions(getattr(each, part, []), inner)
 
 
-def _typed_dict(name: str) -> object:
-    """Return the `TypedDict` of a name, which need not be public."""
-    for module in list(sys.modules.values()):
-        if module.__name__.startswith(("mcp_", "tests.")) and name in vars(module):
-            return vars(module)[name]
-    raise LookupError(name)
+def _typed_dict(function: FunctionType, name: str) -> object:
+    """Return the `TypedDict` that a function's module defines or imports, also for types only."""
+    if name in function.__globals__:
+        return function.__globals__[name]
+    module = _parsed(function.__code__.co_filename).imports[name]
+    return getattr(importlib.import_module(module), name)
 
 
 def _referenced(doc: str, cls: type | None) -> Iterator[str]:

@@ -6,13 +6,16 @@ a description.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from enum import Enum
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypedDict
 
 import pytest
 from msgspec import Struct
 
+from mcp_asyncio_shim import asgi
 from mcp_core.types import Result
 from tests.layering.docstrings import PACKAGES, by_name, problems, public, violations
 from tests.layering.rules import PUBLIC
@@ -285,6 +288,20 @@ NOT_FOUND = [
 @pytest.mark.parametrize("value", NOT_FOUND, ids=lambda value: getattr(value, "__name__", "1"))
 def test_described_name_is_not_found(value: object) -> None:
     assert list(problems("x", value)) == []
+
+
+def test_options_of_that_name_in_another_module_are_not_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = ModuleType("tests.other")
+    vars(other)["_Options"] = object
+    monkeypatch.setattr(sys, "modules", {other.__name__: other, **sys.modules})
+    assert list(problems("x", _with_key)) == []
+
+
+def test_options_may_be_imported_for_types_only() -> None:
+    assert "ServeOptions" not in asgi.__globals__
+    assert list(problems("x", asgi)) == []
 
 
 @pytest.mark.parametrize(
