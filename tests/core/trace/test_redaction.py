@@ -24,6 +24,7 @@ from mcp_core.trace import (
     encode_line,
     read_line,
 )
+from tests.core.trace.redactions import kept_redactions, redactions, redactions_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -764,3 +765,16 @@ def test_short_id_in_a_list_of_tasks_is_kept() -> None:
     assert found["taskIds"] == ["t1", Redactor(KEY).pseudonym_of_id(ID)]
     assert found["taskIds"][1] != ID
     assert found["requestState"] != "s1"
+
+
+KEPT = kept_redactions()
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_texts_are_redacted_as_is_kept(name: str) -> None:
+    """`python -m tests.core.trace.redactions` writes them again."""
+    assert redactions_of(name) == KEPT[name]
+
+
+def test_kept_redactions_are_all_of_the_tables() -> None:
+    assert list(KEPT) == redactions()
