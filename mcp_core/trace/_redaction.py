@@ -400,7 +400,7 @@ class Redactor:
             return self._redact_values(text, conversation)
         if has_task_id:
             shown = _TASK_ID.sub(self._replace_task_id, text)
-            return None if shown is text else (shown, ())
+            return None if shown == text else (shown, ())
         return None
 
     def _has_known(self, text: str) -> bool:

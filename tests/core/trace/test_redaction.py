@@ -51,7 +51,10 @@ def test_message_without_secrets_is_the_same_line() -> None:
 
 def test_truncated_message_keeps_its_digest_if_nothing_is_hidden() -> None:
     truncated = TruncatedMessage(size=100, sha256="0f")
-    for text in ('{"text":"about taskId', '{"result":{"action":1,"text":"', '{"taskId":1,"text":"'):
+    for text in (
+        *('{"text":"about taskId', '{"result":{"action":1,"text":"', '{"taskId":1,"text":"'),
+        '{"taskId":"t1","text":"',
+    ):
         line = TraceLine(t=0, raw=text, truncated=truncated)
         assert Redactor(KEY).redact_line(line) is line
 
