@@ -134,6 +134,30 @@ def test_secret_below_six_characters_does_not_count() -> None:
     assert known.hide("tiny1 dGlueTE=", lambda _: "<>") == "tiny1 dGlueTE="
 
 
+def test_secret_of_six_characters_counts() -> None:
+    assert hidden("tiny12 dGlueTEy", "tiny12") == "<> <>"
+
+
+def test_beginning_of_twelve_characters_is_found_in_base64() -> None:
+    """They have nine bytes."""
+    spelled = b64encode(b"sk-9f8e7d6c5b4a3928").decode()
+    assert hidden(f"{spelled[:12]}...", "sk-9f8e7d6c5b4a3928") == "<>..."
+    assert hidden(f"{spelled[:11]}...", "sk-9f8e7d6c5b4a3928") == f"{spelled[:11]}..."
+
+
+def test_escapes_are_read_four_times() -> None:
+    text = "sk-9f8e7 8d9e0f"
+    for _ in range(4):
+        text = quote(text, safe="")
+        assert hidden(f"of {text}.", "sk-9f8e7 8d9e0f") == "of <>."
+    known = KnownSecrets(["sk-9f8e7 8d9e0f"])
+    text = "".join(f"%{byte:02x}" for byte in b"sk-9f8e7 8d9e0f")
+    for _ in range(3):
+        text = quote(text)
+        assert known.found_in(text)
+    assert not known.found_in(quote(text))
+
+
 def test_secret_behind_a_scheme_is_found_without_it() -> None:
     assert hidden("Bearer 9f8e7d6c / 9f8e7d6c", "Bearer 9f8e7d6c", "9f8e7d6c") == "Bearer <> / <>"
 

@@ -34,3 +34,11 @@ def test_depth_of_any_value_is_found_without_recursion(levels: int) -> None:
         value = {"a": [value]} if levels < 10_000 else [value]
     assert depth_exceeds(value)
     assert depth_exceeds([1, value, 2])
+
+
+def test_two_hundred_levels_are_no_more_than_is_walked() -> None:
+    value: Any = 0
+    for _ in range(200):
+        value = [value]
+    assert not depth_exceeds(value)
+    assert depth_exceeds([value])
