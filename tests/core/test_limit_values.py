@@ -1,6 +1,7 @@
 """Limits, intervals and sizes of the core, by module: what each of them is.
 
-Other tests replace many of these with small ones, or compute with them.
+Other tests replace many of these with small ones, or compute with them. Their effects are shown
+there; here is their size.
 """
 
 from __future__ import annotations
@@ -12,6 +13,230 @@ import pytest
 
 # Lengths are in bytes or characters, times in seconds.
 _LIMITS: Final[dict[str, dict[str, float]]] = {
+    "mcp_core._known_secrets": {
+        "_MIN_PART": 8,
+        "_MIN_WORDS": 16,
+        "_MIN_BASE64": 12,
+        "_MAX_LAYERS": 4,
+    },
+    "mcp_core._limits": {
+        "_MOST_BUCKETS": 10_000,
+    },
+    "mcp_core._nesting": {
+        "MAX_NESTING": 200,
+    },
+    "mcp_core._secret_patterns": {
+        "MIN_SECRET": 6,
+        "_MIN_RANDOM": 8,
+        "_MAX_RUN": 2.5,
+        "_LONG": 12,
+    },
+    "mcp_core.auth._jose": {
+        "MAX_TOKEN": 16 * 1024,
+        "MAX_KEYS": 50,
+        "_MIN_RSA_BITS": 2048,
+        "_MAX_RSA_BITS": 8192,
+        "_MAX_RSA_EXPONENT": 2**32,
+    },
+    "mcp_core.auth._metadata": {
+        "_MAX_LIFETIME": 315_360_000.0,
+        "_MAX_DESCRIPTION": 200,
+    },
+    "mcp_core.auth._resource_urls": {
+        "_DIGEST_LENGTH": 22,
+    },
+    "mcp_core.auth._secret": {
+        "MIN_SECRET_LENGTH": 6,
+    },
+    "mcp_core.auth._server_metadata": {
+        "_MAX_REDIRECTS": 3,
+    },
+    "mcp_core.auth._steps": {
+        "MAX_BODY": 65_536,
+    },
+    "mcp_core.auth.client._authorizer": {
+        "MAX_STEP_UPS": 3,
+        "_MAX_OPERATIONS": 256,
+        "_MAX_WARNINGS": 16,
+        "_RENEW_RETRY_DELAY": 10.0,
+        "_MAX_CHALLENGES": 6,
+        "_MAX_CHALLENGE_TEXT": 1000,
+    },
+    "mcp_core.auth.client._callback": {
+        "_MAX_CALLBACK": 16_384,
+        "_MAX_FIELDS": 50,
+        "_SECRET_SIZE": 32,
+    },
+    "mcp_core.auth.client._challenge": {
+        "MAX_LENGTH": 16_384,
+        "MAX_SCOPES": 100,
+    },
+    "mcp_core.auth.client._dpop_signer": {
+        "_SEED_SIZE": 32,
+        "_MAX_NONCE": 256,
+    },
+    "mcp_core.auth.client._token_request": {
+        "_ASSERTION_LIFETIME": 60,
+    },
+    "mcp_core.auth.client._tokens": {
+        "_MAX_RENEW_MARGIN": 60.0,
+        "_RENEW_MARGIN_SHARE": 0.1,
+    },
+    "mcp_core.auth.server._api_keys": {
+        "_MIN_KEY": 16,
+    },
+    "mcp_core.auth.server._dpop_replay": {
+        "_MAX_STORED": 100_000,
+        "_PERIOD": 5.0,
+        "_FEW": 100,
+    },
+    "mcp_core.auth.server._dpop_verifier": {
+        "_MAX_AGE": 60.0,
+        "_MAX_AHEAD": 15.0,
+        "_NONCE_PERIOD": 300,
+        "_MIN_KEY_SIZE": 32,
+    },
+    "mcp_core.auth.server._grant": {
+        "_MAX_TIME": 2.0**53,
+    },
+    "mcp_core.auth.server._introspection": {
+        "_MAX_CACHED": 10_000,
+        "_MAX_UNKNOWN": 100,
+    },
+    "mcp_core.auth.server._jwks": {
+        "_RETRY_INTERVAL": 10.0,
+        "_MAX_AGE": 3600.0,
+        "_MAX_STALE_AGE": 86400.0,
+    },
+    "mcp_core.auth.server._scopes": {
+        "_MAX_COMPARED": 1024,
+    },
+    "mcp_core.client._cache": {
+        "_MAX_RESULTS": 1_000,
+        "_MAX_BYTES": 8 * 1024 * 1024,
+    },
+    "mcp_core.client._calls": {
+        "_TIMEOUT": 60.0,
+        "_MAX_TIMEOUT": 300.0,
+        "_MAX_PAGES": 10_000,
+        "_MAX_PROBLEMS": 100,
+        "_VALUE_SIZE": 64,
+    },
+    "mcp_core.client._handshake_cache": {
+        "_LIFETIME": 24 * 3600.0,
+        "_MAX_ENTRIES": 256,
+    },
+    "mcp_core.client._options": {
+        "NETWORK_INITIALIZE_TIMEOUT": 30.0,
+    },
+    "mcp_core.contract._compare": {
+        "_MAX_TOTAL_STEPS": 500_000,
+        "_MAX_CHANGES": 10_000,
+    },
+    "mcp_core.contract._documents": {
+        "MAX_STEPS": 50_000,
+        "MAX_DEPTH": 32,
+        "_MAX_NESTING": 100,
+        "MAX_HOPS": 16,
+        "MAX_EXAMPLES": 12,
+        "_MAX_EXAMPLE_DEPTH": 8,
+        "_MAX_EXAMPLE_LENGTH": 10_000,
+        "_MAX_PATTERN": 200,
+    },
+    "mcp_core.contract._keywords": {
+        "_MAX_PARTS_DEPTH": 8,
+    },
+    "mcp_core.contract._schemas": {
+        "_MAX_FINDINGS": 100,
+        "_MAX_EXAMPLES": 50,
+    },
+    "mcp_core.host._audit": {
+        "_MAX_TEXT": 1000,
+        "_MAX_VALUES": 1000,
+        "_MAX_DEPTH": 20,
+    },
+    "mcp_core.host._canonical_json": {
+        "_MAX_POINT": 21,
+        "_MIN_POINT": -5,
+    },
+    "mcp_core.host._definition_warnings": {
+        "_MAX_WARNINGS": 20,
+        "_MAX_PATH": 120,
+        "_MAX_NAME": 200,
+        "_MIN_EDITED": 6,
+        "_MAX_EDITED": 40,
+        "_MAX_SHARING": 4,
+    },
+    "mcp_core.host._launch": {
+        "_MAX_LINES": 200,
+        "_MAX_LINE": 4096,
+    },
+    "mcp_core.host._names": {
+        "MAX_NAME_LENGTH": 64,
+        "_DIGEST_LENGTH": 8,
+        "_MAX_WRITTEN": 63,
+        "_SHOWN": 80,
+    },
+    "mcp_core.host._pins": {
+        "_CONTEXT": 2,
+        "_MAX_LINE": 160,
+        "_MAX_COMPARED": 250_000,
+    },
+    "mcp_core.host._supervision": {
+        "_FIRST_DELAY": 1.0,
+        "_MAX_DELAY": 30.0,
+        "_STABLE_AFTER": 10.0,
+        "_FIRST_LIST_DELAY": 0.5,
+        "_MAX_LIST_DELAY": 300.0,
+    },
+    "mcp_core.host.catalog._server": {
+        "_MAX_PROBLEM": 300,
+        "_MAX_LEFT_OUT": 200,
+        "_STEP": 50,
+    },
+    "mcp_core.host.config._beside": {
+        "_MAX_COMPARED": 30_000,
+        "_MAX_ENTRY": 300,
+        "_WRITTEN_START": 28,
+    },
+    "mcp_core.host.config._env_file": {
+        "MAX_ENV_FILE_SIZE": 1024 * 1024,
+    },
+    "mcp_core.host.config._import": {
+        "_SHORTEST_TIMEOUT": 1.0,
+    },
+    "mcp_core.host.config._members": {
+        "_MAX_DEPTH": 100,
+        "_MAX_BITS": 64,
+    },
+    "mcp_core.host.config._opencode": {
+        "_MAX_COMPARED": 10_000_000,
+    },
+    "mcp_core.host.config._problems": {
+        "_MAX_NAME": 100,
+        "_MAX_SHOWN": 20,
+    },
+    "mcp_core.host.config._read": {
+        "_MAX_NAMED": 5,
+        "_MAX_COMPARED": 50,
+    },
+    "mcp_core.host.config._restrictions": {
+        "_MAX_DEPTH": 100,
+    },
+    "mcp_core.host.config._tree": {
+        "MAX_CONFIG_SIZE": 4 * 1024 * 1024,
+    },
+    "mcp_core.host.config._url_readings": {
+        "_MAX_LENGTH": 4096,
+        "_MAX_READINGS": 64,
+    },
+    "mcp_core.host.config._variables": {
+        "_MAX_NAME": 100,
+    },
+    "mcp_core.host.config._yaml": {
+        "MAX_YAML_SIZE": 256 * 1024,
+        "_MAX_WRITTEN_OUT": 4 * 1024 * 1024,
+    },
     "mcp_core.http.client._operation": {
         "GATE_TIMEOUT": 10.0,
         "_RESPONSE_TIMEOUT": 30.0,
@@ -52,8 +277,14 @@ _LIMITS: Final[dict[str, dict[str, float]]] = {
     "mcp_core.http.client._transport": {
         "_LINGER_TIMEOUT": 5.0,
     },
+    "mcp_core.http.client._websocket_upgrade": {
+        "_KEY_SIZE": 16,
+    },
     "mcp_core.http.server._auth": {
         "_WARNING_INTERVAL": 10.0,
+    },
+    "mcp_core.http.server._exchange": {
+        "_BLOCK": 32 * 1024,
     },
     "mcp_core.http.server._quotas": {
         "_CACHED": 4096,
@@ -65,6 +296,9 @@ _LIMITS: Final[dict[str, dict[str, float]]] = {
         "_LONG": 64 * 1024,
         "_STREAM": 1_500,
         "_MESSAGE": 150,
+    },
+    "mcp_core.http.server._websocket_session": {
+        "_FEW": 64,
     },
     "mcp_core.http.wire._forwarded": {
         "_NETWORK_BITS": 64,
@@ -81,6 +315,7 @@ _LIMITS: Final[dict[str, dict[str, float]]] = {
     },
     "mcp_core.http.wire._host_origin": {
         "_CACHE_SIZE": 256,
+        "_MAX_LENGTH": 259,
     },
     "mcp_core.http.wire._http1": {
         "MAX_EMPTY_LINES": 4,
@@ -131,6 +366,17 @@ _LIMITS: Final[dict[str, dict[str, float]]] = {
         "_MAX_GARBAGE": 3,
         "_GARBAGE_PERIOD": 10.0,
     },
+    "mcp_core.processes._command_words": {
+        "_MAX_SHOWN": 500,
+    },
+    "mcp_core.processes._exit_text": {
+        "_LINES_SHOWN": 5,
+        "_LINE_SHOWN": 300,
+        "_LINES_SEARCHED": 30,
+    },
+    "mcp_core.processes._process_tree": {
+        "_MAX_PASSES": 5,
+    },
     "mcp_core.protocol.connection._pump": {
         "HIGH_WATER": 64 * 1024,
     },
@@ -142,14 +388,22 @@ _LIMITS: Final[dict[str, dict[str, float]]] = {
         "_DOUBT": 1.0,
         "_MAX_LINES": 20_000,
     },
+    "mcp_core.protocol.input_requests._request_state": {
+        "_MIN_KEY_SIZE": 32,
+    },
+    "mcp_core.protocol.input_requests._rounds": {
+        "MAX_ROUNDS": 10,
+    },
     "mcp_core.protocol.jsonrpc._body": {
         "_CONTAINER": 80,
         "_MEMBER": 32,
         "_QUOTE": 16,
         "_MOST": 40,
+        "_PIECE": 64 * 1024,
     },
     "mcp_core.protocol.jsonrpc._codec": {
         "MAX_SAFE_INTEGER": 2**53 - 1,
+        "_LARGE": 4096,
     },
     "mcp_core.protocol.jsonrpc._excerpt": {
         "EXCERPT_SIZE": 1024,
@@ -167,6 +421,9 @@ _LIMITS: Final[dict[str, dict[str, float]]] = {
     },
     "mcp_core.protocol.messages._outbox": {
         "_MANY_RESPONSES": 64,
+    },
+    "mcp_core.protocol.revisions._config": {
+        "PROBE_TIMEOUT": 15.0,
     },
     "mcp_core.protocol.schema._json_schema": {
         "MAX_SCHEMA_BYTES": 256 * 1024,
@@ -194,6 +451,73 @@ _LIMITS: Final[dict[str, dict[str, float]]] = {
     },
     "mcp_core.protocol.subscriptions._server": {
         "CHANGES_HIGH_WATER": 16 * 1024,
+    },
+    "mcp_core.registry._context": {
+        "EXTENSION_TIMEOUT": 60.0,
+    },
+    "mcp_core.registry._pages": {
+        "PAGE_SIZE": 1_000,
+        "_MAX_PAGE_BYTES": 2 * 1024 * 1024,
+    },
+    "mcp_core.registry._roots": {
+        "_TIMEOUT": 60.0,
+    },
+    "mcp_core.registry._sampling_tools": {
+        "_MAX_SHOWN": 128,
+    },
+    "mcp_core.registry._server": {
+        "_MAX_FILE_SIZE": 3 * 1024 * 1024,
+    },
+    "mcp_core.registry._trace_context": {
+        "_TRACESTATE_LIMIT": 512,
+        "_BAGGAGE_LIMIT": 8192,
+    },
+    "mcp_core.registry._url_elicitation": {
+        "ELICITATION_LIFETIME": 600.0,
+        "_ID_SIZE": 16,
+    },
+    "mcp_core.registry._validation": {
+        "MAX_SHOWN": 128,
+    },
+    "mcp_core.registry._visibility": {
+        "_LOG_INTERVAL": 60.0,
+        "_MAX_BLOCKING": 0.05,
+    },
+    "mcp_core.registry.entries._completion": {
+        "_MAX_VALUES": 100,
+    },
+    "mcp_core.registry.functions._explanation": {
+        "_MAX_SHOWN": 100,
+        "_MAX_ALLOWED": 30,
+        "_MAX_ERRORS": 10,
+    },
+    "mcp_core.registry.functions._output": {
+        "_MAX_ITEMS": 1_000_000,
+    },
+    "mcp_core.sharing._breaker": {
+        "_MAX_FAILURES": 3,
+        "_FIRST_PAUSE": 0.1,
+        "_MAX_PAUSE": 1.0,
+    },
+    "mcp_core.sharing._changes": {
+        "_MAX_UNHEARD": 1_000,
+    },
+    "mcp_core.sharing._messages": {
+        "_MAX_SIZE": 1024 * 1024,
+        "MAX_URIS": 1_000,
+        "_MAX_CHARACTERS": 64 * 1024,
+    },
+    "mcp_core.sharing._state_keys": {
+        "_MIN_SIZE": 32,
+    },
+    "mcp_core.tasks._layout": {
+        "_KEPT_EXPIRED": 3600,
+    },
+    "mcp_core.tasks._leases": {
+        "_MOST_OF_LEASE": 0.5,
+    },
+    "mcp_core.tasks._record": {
+        "_ID_SIZE": 16,
     },
     "mcp_core.trace._encoder": {
         "_RESERVED": 1024,
@@ -374,6 +698,7 @@ _LIMITS: Final[dict[str, dict[str, float]]] = {
         "_MAX_BYTES": 64 * 1024 * 1024,
         "_MAX_LINES": 5,
         "_MAX_REPEATS": 1_000,
+        "_DIGITS": 9,
     },
     "mcp_core.trace.replay._mapping": {
         "_MAX_VALUES": 100_000,
@@ -409,6 +734,18 @@ _LIMITS: Final[dict[str, dict[str, float]]] = {
         "_ZONE": 900,
         "_TOLERANCE": 5,
         "_MAX_IDS": 100_000,
+    },
+    "mcp_core.urls._addresses": {
+        "MAX_URL": 8192,
+    },
+    "mcp_core.urls._normal_uri": {
+        "_MAX_LENGTH": 8 * 1024,
+    },
+    "mcp_core.urls._uri_matcher": {
+        "_MAX_MEMBERS": 256,
+    },
+    "mcp_core.urls._url": {
+        "_MAX_SHOWN": 120,
     },
 }
 
