@@ -41,7 +41,7 @@ from tests.kept import read_kept, write_kept
 if TYPE_CHECKING:
     from mcp_core.http.client._options import HttpCall
 
-__all__ = ["STAGES", "follow_responses", "kept_exchanges"]
+__all__ = ["STAGES", "follow_responses", "kept_responses"]
 
 _FILE: Final = Path(__file__).with_name("exchanges.txt")
 _CONTENT: Final = {"content": [], "resultType": "complete"}
@@ -72,14 +72,14 @@ def _status(code: int, body: Any = None, type: str | None = None, **headers: str
     return reply
 
 
-def _json(make: Callable[[Any], Any], code: int = 200, type: str = JSON) -> _Reply:
+def _as_json(make: Callable[[Any], Any], code: int = 200, type: str = JSON) -> _Reply:
     def reply(net: Net, call: HttpCall, id: Any) -> None:
         _status(code, make(id), type)(net, call, id)
 
     return reply
 
 
-def _events(
+def _as_events(
     *make: Callable[[Any], bytes], end: str | None = None, ends: bool = True, **headers: str
 ) -> _Reply:
     def reply(net: Net, call: HttpCall, id: Any) -> None:
@@ -134,22 +134,22 @@ REPLIES: Final[dict[str, _Reply]] = {
     "the result as an event": _right(EVENTS),
     "202": _status(202),
     "200 without a body": _status(200, None, JSON),
-    "206 JSON": _json(lambda id: result(id, _CONTENT), 206),
+    "206 JSON": _as_json(lambda id: result(id, _CONTENT), 206),
     "200 HTML": _status(200, "<p>", _HTML),
     "200 without a type": _status(200, "{}"),
     "200 encoded": _status(200, "{}", JSON, content_encoding="gzip"),
-    "an error": _json(lambda id: error(id, -32603, "broken")),
-    "an error in 400": _json(lambda id: error(id, -32602, "params"), 400),
-    "an error of another id in 400": _json(lambda id: error(99, -32602, "params"), 400),
+    "an error": _as_json(lambda id: error(id, -32603, "broken")),
+    "an error in 400": _as_json(lambda id: error(id, -32602, "params"), 400),
+    "an error of another id in 400": _as_json(lambda id: error(99, -32602, "params"), 400),
     "an unknown session in 400": _status(400, _UNKNOWN, JSON),
     "an unknown session in 400 text": _status(400, "Invalid session", "text/plain"),
     "another text in 400": _status(400, "No\x01 way", "text/plain"),
-    "an error in 401": _json(lambda id: error(id, -32001, "who"), 401),
+    "an error in 401": _as_json(lambda id: error(id, -32001, "who"), 401),
     "401": _status(401, www_authenticate=_CHALLENGE),
     "403": _status(403, "Go away", "text/plain"),
     "403 with a challenge": _status(403, www_authenticate='Bearer scope="c"'),
     "404": _status(404),
-    "404 with an error": _json(lambda id: error(id, -32601, "what"), 404),
+    "404 with an error": _as_json(lambda id: error(id, -32601, "what"), 404),
     "405": _status(405, "<p>", _HTML),
     "408": _status(408),
     "429": _status(429, retry_after="7"),
@@ -157,34 +157,34 @@ REPLIES: Final[dict[str, _Reply]] = {
     "503": _status(503, retry_after="Fri, 31 Dec 1999 23:59:59 GMT"),
     "301 elsewhere": _status(301, location="https://other.example/mcp"),
     "308": _status(308, location="/other"),
-    "another id": _json(lambda id: result(77, _CONTENT)),
-    "the id as text": _json(lambda id: result(str(id), _CONTENT)),
-    "no id": _json(lambda id: {"jsonrpc": "2.0", "result": {}}),
-    "a notification as the body": _json(lambda id: _LOG),
-    "an array": _json(lambda id: [result(id, _CONTENT)]),
-    "an array of others": _json(lambda id: [_LOG, result(77, {})]),
-    "an empty array": _json(lambda id: []),
+    "another id": _as_json(lambda id: result(77, _CONTENT)),
+    "the id as text": _as_json(lambda id: result(str(id), _CONTENT)),
+    "no id": _as_json(lambda id: {"jsonrpc": "2.0", "result": {}}),
+    "a notification as the body": _as_json(lambda id: _LOG),
+    "an array": _as_json(lambda id: [result(id, _CONTENT)]),
+    "an array of others": _as_json(lambda id: [_LOG, result(77, {})]),
+    "an empty array": _as_json(lambda id: []),
     "no JSON": _status(200, "nothing", JSON),
     "two messages": _status(200, "{} {}", JSON),
-    "the wrong shape": _json(lambda id: result(id, {"content": 5, "protocolVersion": 5})),
+    "the wrong shape": _as_json(lambda id: result(id, {"content": 5, "protocolVersion": 5})),
     "2000 bytes": _status(200, "x" * 2000, JSON),
     "2001 bytes": _status(200, "x" * 2001, JSON),
-    "2000 bytes of an event": _events(lambda id: event("x" * 2000)),
-    "2001 bytes of an event": _events(_with(lambda id: _LOG), lambda id: event("x" * 2001)),
+    "2000 bytes of an event": _as_events(lambda id: event("x" * 2000)),
+    "2001 bytes of an event": _as_events(_with(lambda id: _LOG), lambda id: event("x" * 2001)),
     "64 KiB in 500": _status(500, "x" * 65_536, "text/plain"),
     "more in 500": _status(500, "x" * 65_537, "text/plain"),
     "a bad session id": _status(200, "{}", JSON, mcp_session_id="a b"),
-    "events: none": _events(),
-    "events: broken": _events(end="reset by peer"),
-    "events: a notification": _events(_with(lambda id: _LOG)),
-    "events: an id, then the end": _events(_with(lambda id: _LOG, "e1")),
-    "events: an id, then a break": _events(_with(lambda id: _LOG, "e1"), end="reset by peer"),
-    "events: a request": _events(_with(lambda id: _PING, "e1"), ends=False),
-    "events: a delay": _events(lambda id: event(None, "e1", retry="2500")),
-    "events: another event": _events(lambda id: event("x", event="other")),
-    "events: no JSON": _events(lambda id: event("nothing")),
-    "events: the result, open": _events(_with(lambda id: result(id, _CONTENT)), ends=False),
-    "events: the result twice": _events(*[_with(lambda id: result(id, _CONTENT))] * 2),
+    "events: none": _as_events(),
+    "events: broken": _as_events(end="reset by peer"),
+    "events: a notification": _as_events(_with(lambda id: _LOG)),
+    "events: an id, then the end": _as_events(_with(lambda id: _LOG, "e1")),
+    "events: an id, then a break": _as_events(_with(lambda id: _LOG, "e1"), end="reset by peer"),
+    "events: a request": _as_events(_with(lambda id: _PING, "e1"), ends=False),
+    "events: a delay": _as_events(lambda id: event(None, "e1", retry="2500")),
+    "events: another event": _as_events(lambda id: event("x", event="other")),
+    "events: no JSON": _as_events(lambda id: event("nothing")),
+    "events: the result, open": _as_events(_with(lambda id: result(id, _CONTENT)), ends=False),
+    "events: the result twice": _as_events(*[_with(lambda id: result(id, _CONTENT))] * 2),
     "no response": _breaks(),
     "a break in JSON": _breaks(JSON),
     "a break in events": _breaks(EVENTS),
@@ -289,7 +289,7 @@ def _renewing() -> tuple[Net, HttpCall, Any]:
     return net, net.call(), id
 
 
-def _with_options() -> tuple[Net, HttpCall, Any]:
+def _calling_with_options() -> tuple[Net, HttpCall, Any]:
     net = Net(
         E,
         url="http://127.0.0.1:8080/a?b=1",
@@ -325,7 +325,7 @@ STAGES: Final[dict[str, _Stage]] = {
     "logging/setLevel": _calling(D, "logging/setLevel", {"level": "info"}),
     "a resumed tools/call": _resuming,
     "a tools/call in a new session": _renewing,
-    "a tools/call with options": _with_options,
+    "a tools/call with options": _calling_with_options,
     "a notification of 2025-11-25": _notifying(D),
     "a response of 2025-11-25": _responding,
 }
@@ -428,7 +428,7 @@ def follow_responses(name: str) -> str:
     return "\n".join([_show_call(call), *lines])
 
 
-def kept_exchanges() -> dict[str, str]:
+def kept_responses() -> dict[str, str]:
     """Return the kept text of each stage."""
     return read_kept(_FILE)
 
