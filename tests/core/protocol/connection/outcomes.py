@@ -1,4 +1,4 @@
-"""What each message and each call causes at each state of a connection, in `outcomes.txt`.
+"""The outcomes of each message and each call at each state of a connection, in `outcomes.txt`.
 
     python -m tests.core.protocol.connection.outcomes
 
