@@ -1145,4 +1145,16 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "found = _EMPTY_LINE.search(data, max(seen - 2, -1))",
         "a pattern searches from 0 where a negative index is given",
     ),
+    Equivalent(
+        "mcp_core/protocol/connection/_keep_alive.py::KeepAlive.__init__",
+        "self._ping_sent = False",
+        "pass",
+        "it is read with a deadline only, and what sets the deadline sets it too",
+    ),
+    Equivalent(
+        "mcp_core/protocol/connection/_keep_alive.py::KeepAlive.__init__",
+        "self._ping_sent = False",
+        "self._ping_sent = True",
+        "it is read with a deadline only, and what sets the deadline sets it too",
+    ),
 )
