@@ -407,6 +407,7 @@ def test_members_of_a_recursive_schema_are_found_once() -> None:
     found, left = new_members(old, new, steps=1000)
     assert found == [("a", "z")]
     assert left > 900
+    assert new_members(old, new, steps=3) == ([], 0)
 
 
 def nested_tag(depth: int, tag: str) -> Any:

@@ -128,6 +128,8 @@ def test_rule_for_a_definition_ends_with_it() -> None:
         ("a", "a\n", False),
         ("a*a", "a", False),
         ("a*ba*a", "aba", False),
+        ("*b*", "a", False),
+        ("a*b*c", "ac", False),
     ],
 )
 def test_pattern_has_stars_only(pattern: str, tool: str, matches: bool) -> None:

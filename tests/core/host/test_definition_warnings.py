@@ -216,6 +216,16 @@ def test_warnings_of_any_text_are_safe_for_a_terminal(name: str, description: st
         assert "\u202e" not in warning.path + warning.text
 
 
+@pytest.mark.parametrize("start", range(6))
+def test_name_with_two_letters_changed_is_not_found(start: int) -> None:
+    """Two letters that are swapped count as one change."""
+    name = "abcdefgh"
+    names = ToolNames([QualifiedName("a", name)])
+    for changed, is_found in (("xy", False), (name[start + 1] + name[start], True)):
+        other = name[:start] + changed + name[start + 2 :]
+        assert (names.find_similar("b", other) is not None) is is_found
+
+
 @given(st.text("abcil1_", min_size=6, max_size=12), st.data())
 def test_name_with_one_letter_changed_is_always_found(name: str, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(name) - 1))

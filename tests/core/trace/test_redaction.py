@@ -405,6 +405,7 @@ def body_line(
         (JSON, '{"access_token" : "s3cret"}', 200),
         (JSON, '{"client_id":"a","client_secret":"s3cret"}', 201),
         ("text/html", "<input value=s3cret>", 200),
+        ("text/html; charset=utf-8", "<input value=s3cret>", 299),
     ],
 )
 def test_body_of_a_login_is_redacted(type: str, body: str | bytes, status: int) -> None:
@@ -424,7 +425,12 @@ def test_response_to_a_login_is_redacted() -> None:
 
 @pytest.mark.parametrize(
     ("type", "body", "status"),
-    [(JSON, NO_LOGIN, 0), (JSON, NO_LOGIN, 200), ("text/html", "<p>bad</p>", 502)],
+    [
+        (JSON, NO_LOGIN, 0),
+        (JSON, NO_LOGIN, 200),
+        ("text/html", "<p>moved</p>", 300),
+        ("text/html", "<p>bad</p>", 502),
+    ],
 )
 def test_body_without_a_login_is_kept(type: str, body: str, status: int) -> None:
     assert body_line(Redactor(KEY), type, body, status=status).raw == body

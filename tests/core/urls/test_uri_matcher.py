@@ -102,6 +102,7 @@ MATCHES: list[tuple[str, str, dict[str, Any] | None]] = [
     ("q:{?a}{#f}", "q:?a=1#g", {"a": "1", "f": "g"}),
     ("q:#{?a}", "q:#?a=1", {"a": "1"}),
     ("q:{#f}{?a}", "q:#g?a=1", {"f": "g", "a": "1"}),
+    ("q:{x}/a{#f}", "q:1/a#g", {"x": "1", "f": "g"}),  # two literals behind a variable
 ]
 
 

@@ -82,6 +82,19 @@ def test_body_over_the_limit_is_rejected_at_once(pieces: list[int]) -> None:
     assert left_over(harness) == {}
 
 
+def test_pieces_of_a_body_are_joined_to_blocks_and_at_last_to_the_body() -> None:
+    exchange = Exchange(None, "token")
+    exchange.reading, exchange.body_limit = True, 200_000
+    pieces = [bytes([n]) * size for n, size in enumerate([20_000, 10_000, 5_000, 1, 40_000, 2, 3])]
+    for piece in pieces:
+        assert exchange.receive_data(piece) is None
+    assert [len(each) for each in exchange._body] == [35_000, 40_001, 5]
+    assert exchange.buffered == 75_006
+    assert exchange.receive_data(b"end", end=True) == b"".join(pieces) + b"end"
+    assert (exchange.buffered, exchange._body, exchange.reading) == (0, [], False)
+    assert exchange.receive_data(b"more", end=True) is None
+
+
 @pytest.mark.perf
 @pytest.mark.parametrize("size", [100, 5_000, 30_000, 65_536])
 def test_body_in_pieces_is_held_in_small_blocks(size: int) -> None:
