@@ -211,13 +211,11 @@ class StreamablePost(MessagePost):
         dialect = self.out.dialect
         if body.is_array and dialect is not None and dialect.batches:
             return None
-        message = None if body.is_array or not body.messages else body.messages[0]
-        if message is None or isinstance(message, BadMessage):
-            # Say what is wrong with one message: an array, for example, is none.
-            try:
-                message = decode(data)
-            except BadMessage as exc:
-                return f"the response is invalid: {exc.message}"
+        # Say what is wrong with one message: an array, for example, is none.
+        try:
+            message = decode(data)
+        except BadMessage as exc:
+            return f"the response is invalid: {exc.message}"
         if message.method is not UNSET:
             return "the body is another message than the response to the request"
         found = message.id
@@ -284,10 +282,7 @@ class EventStreamGet(HttpOperation):
         assert response is not None
         if response.events is not None:
             return _read_events(self, response.events, self.reconnection, data)
-        try:
-            response.keep(data)
-        except RemoteProtocolError as exc:
-            return (Failed(with_prefix(self.error_prefix, exc), response.status),)
+        response.keep(data)  # raises nothing: the status is an error's
         return NOTHING
 
     def response_ended(self, error: str | None, now: float) -> Outcomes:

@@ -230,7 +230,6 @@ class StreamableHttpTransport(Transport):
         last_id = last_event_id(stream.reconnection.last_id)
         if last_id:
             headers.append((LAST_EVENT_ID, last_id))
-        stream.response = None
         self.state.make(stream, b"GET", self.state.url.target, headers, long_lived=True)
 
     # -- What responses say ------------------------------------------------------------------------
