@@ -1,13 +1,16 @@
-"""All that a client over HTTP makes of each of a table of responses, in `exchanges.txt`.
+"""All that a client over HTTP makes of each of a table of responses.
 
     python -m tests.core.http.client.exchanges
 
-writes the file again. A change of the client shows in it which calls, events and deadlines it
-changes, also of responses that the change isn't about: read that difference before you commit it.
+writes the files again: `exchanges.txt` and `outcomes.txt`. A change of the client
+shows in them which calls, events and deadlines it changes, also of responses that the change isn't
+about: read that difference before you commit it.
 
 Each text is a stage of a connection, and below it what follows each response to the call that is
 made there: the next calls (`>`), the calls that are aborted (`drop`), the events, and in brackets
-the times at which the client acts by itself. It ends with the connection's close.
+the times at which the client acts by itself. It ends with the connection's close. `outcomes.txt`
+has what the operation of the call returns for the response's head, each piece of its body, and its
+end; and before, without a response, for a failed authorization and for a deadline.
 """
 
 from __future__ import annotations
@@ -16,8 +19,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp_core import ErrorReceived, Limits, MessageRejected, Peer
+from mcp_core import AuthRequired, ErrorReceived, Limits, MessageRejected, Peer
 from mcp_core import types as t
+from mcp_core.http.client._operation import (
+    Accepted,
+    EndpointEvent,
+    Failed,
+    HttpOperation,
+    LegacyServer,
+    Messages,
+    ResponseBody,
+    SessionRejected,
+    Wait,
+)
 from mcp_core.http.client._options import HttpClientOptions
 from tests.core.http.client_net import (
     EVENTS,
@@ -39,11 +53,20 @@ from tests.harness.jsonrpc import encoded, error, notification, request, result
 from tests.kept import read_kept, write_kept
 
 if TYPE_CHECKING:
+    from mcp_core.http.client._operation import Outcomes
     from mcp_core.http.client._options import HttpCall
 
-__all__ = ["STAGES", "follow_responses", "kept_responses"]
+__all__ = [
+    "FOLLOWED",
+    "STAGES",
+    "follow_responses",
+    "kept_outcomes",
+    "kept_responses",
+    "outcomes_of",
+]
 
 _FILE: Final = Path(__file__).with_name("exchanges.txt")
+_OUTCOMES: Final = Path(__file__).with_name("outcomes.txt")
 _CONTENT: Final = {"content": [], "resultType": "complete"}
 _LIST: Final = {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 _POSTED: Final = "accept: application/json, text/event-stream; content-type: application/json"
@@ -182,6 +205,10 @@ REPLIES: Final[dict[str, _Reply]] = {
     "events: a request": _as_events(_with(lambda id: _PING, "e1"), ends=False),
     "events: a delay": _as_events(lambda id: event(None, "e1", retry="2500")),
     "events: another event": _as_events(lambda id: event("x", event="other")),
+    "events: an endpoint": _as_events(lambda id: event("/post", event="endpoint"), ends=False),
+    "events: an endpoint elsewhere": _as_events(
+        _with(lambda id: _LOG), lambda id: event("http://other.example/post", event="endpoint")
+    ),
     "events: no JSON": _as_events(lambda id: event("nothing")),
     "events: the result, open": _as_events(_with(lambda id: result(id, _CONTENT)), ends=False),
     "events: the result twice": _as_events(*[_with(lambda id: result(id, _CONTENT))] * 2),
@@ -234,6 +261,29 @@ def _standalone(*, was_open: bool, last_id: bool = False) -> _Stage:
         return net, call, None
 
     return stage
+
+
+def _ending() -> tuple[Net, HttpCall, Any]:
+    net = open_client(D, limits=_LIMITS)
+    net.conn.close()
+    call = net.call()
+    net.events()
+    return net, call, None
+
+
+def _opening_sse() -> tuple[Net, HttpCall, Any]:
+    """The server of 2024-11-05 has rejected the handshake."""
+    net = Net(A, limits=_LIMITS)
+    net.open()
+    net.answer(net.call(), status=405)
+    return net, net.call(), 1
+
+
+def _calling_sse() -> tuple[Net, HttpCall, Any]:
+    net, get, id = _opening_sse()
+    net.start_response(get)
+    net.send_body(get, event("/post?a=b", event="endpoint"))
+    return net, net.call(), id
 
 
 def _calling(
@@ -328,7 +378,24 @@ STAGES: Final[dict[str, _Stage]] = {
     "a tools/call with options": _calling_with_options,
     "a notification of 2025-11-25": _notifying(D),
     "a response of 2025-11-25": _responding,
+    "the end of a session": _ending,
+    "the stream of HTTP+SSE": _opening_sse,
+    "initialize over HTTP+SSE": _calling_sse,
 }
+
+
+# Those whose responses have consequences of their own; the others only have outcomes.
+FOLLOWED: Final = [
+    name
+    for name in STAGES
+    if name
+    not in (
+        "tools/call of 2025-03-26 without a session",
+        "subscriptions/listen",
+        "logging/setLevel",
+        "a tools/call with options",
+    )
+]
 
 
 # -- What is seen ----------------------------------------------------------------------------------
@@ -428,10 +495,79 @@ def follow_responses(name: str) -> str:
     return "\n".join([_show_call(call), *lines])
 
 
+def _show_outcome(outcome: Any) -> str:
+    name = type(outcome).__name__
+    if isinstance(outcome, Failed):
+        return f"{name} {outcome.status} {type(outcome.error).__name__}"
+    if isinstance(outcome, Messages):
+        return f"{name} {len(outcome.messages)}"
+    if isinstance(outcome, ResponseBody):
+        return f"{name} {len(outcome.data)}{'' if outcome.parsed is None else ' parsed'}"
+    if isinstance(outcome, Wait):
+        return f"{name} {outcome.until:g}"
+    if isinstance(outcome, Accepted):
+        return f"{name} {outcome.head.status}"
+    if isinstance(outcome, LegacyServer):
+        return f"{name} {outcome.response.status}"
+    if isinstance(outcome, SessionRejected):
+        return f"{name} {_show_outcomes(outcome.otherwise)}"
+    if isinstance(outcome, EndpointEvent):
+        return f"{name} {outcome.reference.decode()}"
+    return str(outcome).removeprefix("PlainOutcome.")
+
+
+def _show_outcomes(outcomes: Outcomes) -> str:
+    # None would do no harm, because `HttpClient` acts on no outcomes in the same way.
+    assert isinstance(outcomes, list | tuple)
+    return f"({', '.join(map(_show_outcome, outcomes))})"
+
+
+def outcomes_of(name: str) -> str:
+    """Return the outcomes of each response to the call of a stage."""
+    lines: list[str] = []
+    for label, reply in REPLIES.items():
+        net, call, id = STAGES[name]()
+        operation = net.http._state.operations[call.key]
+        found: list[str] = []
+        for method in ("response_started", "response_data", "response_ended"):
+            _record(operation, method, found)
+        reply(net, call, id)
+        lines.append(f"{label}: {' '.join(found)}")
+    net, call, _ = STAGES[name]()
+    operation = net.http._state.operations[call.key]
+    before = {
+        "denied": operation.denied(AuthRequired("no")),
+        "restart_timeout": operation.restart_timeout(100.0),
+    }
+    if operation in net.http._state.deadlines:
+        before["deadline"] = operation.on_deadline(100.0)
+    shown = [f"{key} {_show_outcomes(value)}" for key, value in before.items()]
+    before_all = f"{type(operation).__name__}: {' '.join(shown)}"
+    return "\n".join([_show_call(call), before_all, *lines])
+
+
+def _record(operation: HttpOperation, method: str, found: list[str]) -> None:
+    """Add to `found` what a method of an operation returns."""
+    call = getattr(operation, method)
+
+    def recorded(*arguments: Any) -> Outcomes:
+        outcomes: Outcomes = call(*arguments)
+        found.append(_show_outcomes(outcomes))
+        return outcomes
+
+    setattr(operation, method, recorded)
+
+
+def kept_outcomes() -> dict[str, str]:
+    """Return the kept outcomes of each stage."""
+    return read_kept(_OUTCOMES)
+
+
 def kept_responses() -> dict[str, str]:
     """Return the kept text of each stage."""
     return read_kept(_FILE)
 
 
 if __name__ == "__main__":
-    write_kept(_FILE, {name: follow_responses(name) for name in STAGES})
+    write_kept(_OUTCOMES, {name: outcomes_of(name) for name in STAGES})
+    write_kept(_FILE, {name: follow_responses(name) for name in FOLLOWED})
