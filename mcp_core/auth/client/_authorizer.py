@@ -835,7 +835,7 @@ class AuthAttempt:
         self._status = 0
         self._challenge = AuthChallenge()
         self._challenge_text = ""
-        self._has_new_nonce = False
+        self._has_new_nonce: bool  # since the last response
         self._challenge_count = 0
 
     def __repr__(self) -> str:

@@ -72,9 +72,7 @@ def parse_challenges(values: Iterable[str]) -> list[Challenge]:
     remaining = MAX_LENGTH
     for value in values:
         _parse_header(value[:remaining], found)
-        remaining -= len(value)
-        if remaining <= 0:
-            break
+        remaining = max(remaining - len(value), 0)
     return found
 
 
