@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from mcp_core.auth import AuthorizationFailed, Fetch, FetchFailed, HttpResponse
+from mcp_core.auth._metadata import AuthorizationServerMetadata
 from mcp_core.auth._resource_urls import issuer_metadata_urls
 from mcp_core.auth._server_metadata import find_server_metadata
 from mcp_core.auth.client._challenge import AuthChallenge
@@ -218,6 +219,15 @@ def test_find_resource_status_decides_whether_another_place_is_tried(
         assert play(find_resource_metadata(URL, None), script) is not None
     else:
         assert words in str(play_to_failure(find_resource_metadata(URL, None), [first]))
+
+
+@pytest.mark.parametrize("code", range(300, 310))
+def test_find_resource_status_decides_whether_a_redirect_is_followed(code: int) -> None:
+    redirect = status(code, ("location", "/somewhere.json"))
+    followed = code in (301, 302, 303, 307, 308)
+    second = PLACE if followed else f"{E}{PRM}"
+    script = [(get(f"{E}{PRM}/mcp"), redirect), (get(second), prm())]
+    assert play(find_resource_metadata(URL, None), script) is not None
 
 
 def test_find_server_says_where_its_metadata_came_from() -> None:
@@ -518,13 +528,21 @@ def test_discovery_server_of_2025_03_26_without_metadata_uses_defaults() -> None
         (get(f"{root}{OAUTH}"), MISSING),
     ]
     guess = play(find_authorization_server(url, AuthChallenge()), script)
-    assert guess.guessed
-    made = guess.metadata
-    assert (made.authorization_endpoint, made.token_endpoint, made.registration_endpoint) == (
-        f"{root}/authorize",
-        f"{root}/token",
-        f"{root}/register",
+    assert guess == AuthorizationServer(
+        resource="https://api.e.com:8443/v1/mcp",
+        metadata=AuthorizationServerMetadata(
+            issuer=root,
+            authorization_endpoint=f"{root}/authorize",
+            token_endpoint=f"{root}/token",
+            registration_endpoint=f"{root}/register",
+            code_challenge_methods_supported=["S256"],
+            token_endpoint_auth_methods_supported=["none"],
+        ),
+        guessed=True,
     )
+    shown = (guess.scopes, guess.metadata_url, guess.address, guess.metadata_issuer, guess.notes)
+    assert shown == (None, None, None, None, ())
+    assert (guess.iss, guess.metadata.scopes_supported) == (root, None)
 
 
 OLD: list[tuple[HttpResponse, str]] = [
