@@ -193,12 +193,6 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         for start in (1, -1)
     ),
     Equivalent(
-        "mcp_core/auth/client/_authorizer.py::AuthAttempt.__init__",
-        "self._has_new_nonce = False",
-        "self._has_new_nonce = True",
-        "`received` sets it together with the challenge, and without a challenge nothing reads it",
-    ),
-    Equivalent(
         "mcp_trio/_connect.py::_connect_child",
         f"try:\n    ...\nexcept ConnectFailed as exc:\n{_AFTER_FAILED_START}",
         f"try:\n    ...\nexcept Exception as exc:\n{_AFTER_FAILED_START}",
@@ -1156,5 +1150,41 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "self._ping_sent = False",
         "self._ping_sent = True",
         "it is read with a deadline only, and what sets the deadline sets it too",
+    ),
+    Equivalent(
+        "mcp_core/auth/server/_dpop_replay.py::ReplayCache._discard_expired",
+        "self._first = first",
+        "pass",
+        "what is discarded again was discarded before",
+    ),
+    Equivalent(
+        "mcp_core/auth/server/_dpop_replay.py::ReplayCache.__init__",
+        "self._first = 0",
+        "self._first = 1",
+        "a new cache has nothing to discard",
+    ),
+    Equivalent(
+        "mcp_core/auth/server/_dpop_replay.py::ReplayCache.__init__",
+        "self._first = 0",
+        "self._first = -1",
+        "a new cache has nothing to discard",
+    ),
+    Equivalent(
+        "mcp_core/http/client/_requests.py::StreamablePost.response_started",
+        "if response.events is not None:\n    ...",
+        "if True:\n    ...",
+        "`reconnection` is read only for an event stream",
+    ),
+    Equivalent(
+        "mcp_core/http/client/_requests.py::StreamablePost.reconnection",
+        "reconnection: Reconnection | None = None",
+        "reconnection: Reconnection | None = 1",
+        "it is read only for an event stream, for which it is set",
+    ),
+    Equivalent(
+        "mcp_core/http/client/_streamable.py::StreamableHttpTransport._act_on_plain",
+        "self._standalone_stream = None",
+        "pass",
+        "dropping a stream whose call is over does nothing",
     ),
 )

@@ -74,6 +74,8 @@ def test_dpop_nonce_is_sent_to_its_origin_only() -> None:
     for nothing in (None, "", "x" * 257):
         assert not one.store_nonce("https://f.com/", nothing)
     assert "nonce" not in parts(one.create_proof("GET", "https://f.com/"))[1]
+    assert one.store_nonce("https://f.com/", "x" * 256)
+    assert parts(one.create_proof("GET", "https://f.com/"))[1]["nonce"] == "x" * 256
 
 
 @pytest.mark.parametrize("seed", ["", "AAAA", "é" * 43, "A" * 44, "A"])

@@ -336,6 +336,11 @@ class _Shown:
         return " ".join(parts)
 
 
+def _unsent(reply: Reply) -> str:
+    stream = reply.exchange.stream
+    return "" if stream is None or not stream.unsent else f", {stream.unsent} unsent"
+
+
 def _answer_and_rest(
     make: Callable[[], tuple[RouterHarness, SessionClient | None]], send: _Request
 ) -> str:
@@ -358,7 +363,7 @@ def _answer_and_rest(
     lines.append(
         f"[{len(endpoint.sessions)} sessions, {harness.router.next_deadline()}"
         f"{', idle' if endpoint.idle else ''}, {endpoint.log.bytes} bytes, "
-        f"{len(harness.jobs)} jobs]"
+        f"{len(harness.jobs)} jobs{_unsent(shown.reply)}]"
     )
     for reply, before in other.items():
         if reply is not shown.reply and len(reply.body) > before:

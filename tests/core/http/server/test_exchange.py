@@ -95,6 +95,38 @@ def test_pieces_of_a_body_are_joined_to_blocks_and_at_last_to_the_body() -> None
     assert exchange.receive_data(b"more", end=True) is None
 
 
+@pytest.mark.parametrize(
+    ("pieces", "blocks"),
+    [
+        ([5_000] * 16, [35_000, 35_000, 10_000]),
+        ([32_767, 1, 1], [32_768, 1]),
+        ([32_768, 32_768], [32_768, 32_768]),
+        ([32_767, 32_767, 1], [65_534, 1]),
+    ],
+)
+def test_body_in_pieces_is_held_in_blocks_of_at_least_32_kib(
+    pieces: list[int], blocks: list[int]
+) -> None:
+    exchange = Exchange(None, "token")
+    exchange.reading, exchange.body_limit = True, sum(pieces)
+    sent = [bytes([place]) * size for place, size in enumerate(pieces)]
+    for piece in sent:
+        assert exchange.receive_data(piece) is None
+    assert [len(block) for block in exchange._body] == blocks
+    assert exchange.buffered == sum(pieces)
+    assert exchange.receive_data(b"") == b"".join(sent)
+    assert (exchange.buffered, exchange._body, exchange.reading) == (0, [], False)
+
+
+def test_body_piece_is_not_the_last_one_by_default() -> None:
+    harness = RouterHarness()
+    reply = begin(harness)
+    harness.endpoint.receive_data(reply.exchange, CALL, 0.0)
+    assert reply.exchange.reading
+    harness.endpoint.receive_data(reply.exchange, b" ", 0.0, end=True)
+    assert not reply.exchange.reading
+
+
 @pytest.mark.perf
 @pytest.mark.parametrize("size", [100, 5_000, 30_000, 65_536])
 def test_body_in_pieces_is_held_in_small_blocks(size: int) -> None:

@@ -41,6 +41,39 @@ def filled(count: int, *, owner: Any = None, lasting: bool = True, size: int = 1
     return stream
 
 
+def fields_of(stream: EventStream) -> dict[str, Any]:
+    return {name: getattr(stream, name) for name in EventStream.__slots__ if name != "messages"}
+
+
+def test_stream_begins_with_nothing() -> None:
+    """Without requests it is over at once, unless it lives as long as its session."""
+    first = {
+        "batch": False,
+        "bytes": 0,
+        "counted_bytes": 0,
+        "ended": False,
+        "exchange": None,
+        "has_messages_before_response": False,
+        "last": 0,
+        "last_evicted": 0,
+        "last_taken": 0,
+        "long_lived": False,
+        "name": b"7",
+        "needed_scopes": frozenset(),
+        "over": True,
+        "owner": None,
+        "pending": set(),
+        "rejection": None,
+        "unsent": 0,
+    }
+    stream = EventStream(b"7")
+    assert fields_of(stream) == first
+    assert len(stream.messages) == 0
+    long_lived = EventStream(b"7", long_lived=True)
+    assert fields_of(long_lived) == first | {"long_lived": True, "over": False}
+    assert fields_of(EventStream(b"7", [1])) == first | {"pending": {1}, "over": False}
+
+
 def test_stream_numbers_its_messages() -> None:
     """Numbers are event ids; `1` and `"1"` are different requests; an error keeps its code."""
     stream = EventStream(b"7", [1, "1"], batch=True)
