@@ -41,13 +41,13 @@ def filled(count: int, *, owner: Any = None, lasting: bool = True, size: int = 1
     return stream
 
 
-def fields_of(stream: EventStream) -> dict[str, Any]:
+def stream_fields(stream: EventStream) -> dict[str, Any]:
     return {name: getattr(stream, name) for name in EventStream.__slots__ if name != "messages"}
 
 
 def test_stream_begins_with_nothing() -> None:
     """Without requests it is over at once, unless it lives as long as its session."""
-    first = {
+    first: dict[str, Any] = {
         "batch": False,
         "bytes": 0,
         "counted_bytes": 0,
@@ -67,11 +67,11 @@ def test_stream_begins_with_nothing() -> None:
         "unsent": 0,
     }
     stream = EventStream(b"7")
-    assert fields_of(stream) == first
+    assert stream_fields(stream) == first
     assert len(stream.messages) == 0
     long_lived = EventStream(b"7", long_lived=True)
-    assert fields_of(long_lived) == first | {"long_lived": True, "over": False}
-    assert fields_of(EventStream(b"7", [1])) == first | {"pending": {1}, "over": False}
+    assert stream_fields(long_lived) == first | {"long_lived": True, "over": False}
+    assert stream_fields(EventStream(b"7", [1])) == first | {"pending": {1}, "over": False}
 
 
 def test_stream_numbers_its_messages() -> None:
