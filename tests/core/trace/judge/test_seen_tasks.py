@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
-from mcp_core.trace.judge._message import SeenMessage, SeenRequest
 from mcp_core.trace.judge.conversation import _tasks
 from mcp_core.trace.judge.conversation._tasks import MAX_TASK_ID, SeenTask, TaskTable
 from tests.core.trace.judge.conversations import ask, error, notify, result
-
-Party = Literal["client", "server"]
-
-
-def message_of(
-    message: Any, line: int, sender: Party = "server", request: SeenRequest | None = None
-) -> SeenMessage:
-    found = SeenMessage(message, line, line / 10, sender)
-    found.request = request
-    return found
-
-
-def request_of(message: Any, line: int, sender: Party = "client") -> SeenRequest:
-    return SeenRequest(message_of(message, line, sender))
+from tests.core.trace.judge.seen import message_of, request_of
 
 
 def task_of(**view: Any) -> SeenTask:
@@ -187,7 +173,12 @@ def test_task_is_found_by_its_side_and_id() -> None:
     found = table.find("server", "t")
     assert found is not None
     assert (found.id, call.task) == ("t", "t")
-    assert table.find("client", "t") is table.find("server", "u") is table.find("server", ["t"]) is None
+    assert (
+        table.find("client", "t")
+        is table.find("server", "u")
+        is table.find("server", ["t"])
+        is None
+    )
     assert table.named_by(request_of(ask(2, "tasks/get", taskId="t"), 4)) is found
     assert table.named_by(request_of(ask(2, "tasks/get", taskId="t"), 4, "server")) is None
     table.see(message_of(result(2), 5), {"taskId": "t", "status": "failed"})
