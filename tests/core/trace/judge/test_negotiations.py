@@ -175,6 +175,7 @@ def test_discovered_capabilities_hold_for_a_minute_over_http(
 
 
 def test_handshake_is_the_last_before_its_answer() -> None:
+    """A later request for one, and a later answer, change nothing."""
     made = Negotiation(set())
     first, second, third = (request_of(ask(n, "initialize"), n) for n in (1, 2, 3))
     made.receive_initialize(first)
@@ -201,11 +202,11 @@ def test_versions_of_a_discovery_are_the_server_s(versions: Any, known: set[str]
     discovery = request_of(ask(2, "server/discover"), 3)
     failed = response_of(error(2), discovery, 4)
     made.receive_error(failed, discovery)
-    assert made.probe_error is failed
+    errors = [made.probe_error]
     offered = {"supportedVersions": versions}
     made.receive_result(response_of(result(2), discovery, 5), discovery, offered)
     assert made.discovered == offered
-    assert made.probe_error is None
+    assert [*errors, made.probe_error] == [failed, None]
     assert made.server_versions == known
     assert (made.handshake_answered, made.selected) == (0, "")
 
@@ -228,6 +229,7 @@ def rejection(code: int, supported: Any) -> Any:
 def test_version_is_rejected_until_it_is_served(
     code: int, supported: Any, version: Any, *, is_rejected: bool
 ) -> None:
+    """The first error's line and time are kept, and what the last one supports."""
     made = Negotiation(set())
     request = request_of(ask(1, "x", _meta={META + "protocolVersion": version}), 3)
     for line, more in ((4, ["first"]), (5, supported)):

@@ -70,16 +70,19 @@ def test_tools_are_those_of_all_pages_of_the_last_list() -> None:
 
 @pytest.mark.parametrize("method", LISTS)
 def test_list_is_complete_with_its_last_page(method: str) -> None:
+    """Its request is the one for the first page, and only a list of tools gives tools."""
     member, key = LISTS[method]
     lists = Lists()
     first = asked(lists, 1, method)
     listing = lists.find_listing(first)
     assert listing is not None
-    message = page(lists, first, **{member: [{key: "a"}, {key: 1}], "nextCursor": "2"})
+    begun: dict[str, Any] = {member: [{key: "a"}, {key: 1}], "nextCursor": "2"}
+    message = page(lists, first, **begun)
     assert lists.completed_list(message) is None
     assert lists.find_listing(first) is None
     second = asked(lists, 3, method, cursor="2")
-    message = page(lists, second, **{member: [{key: "b"}]})
+    ended: dict[str, Any] = {member: [{key: "b"}]}
+    page(lists, second, **ended)
     found = lists.complete[method]
     assert (found.names, found.line, found.asked) == (("a", "b"), 4, 1)
     assert (lists.tools is not None) is (method == "tools/list")
