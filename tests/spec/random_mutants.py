@@ -60,6 +60,7 @@ _MEMORY: Final = 8 << 30  # bytes of address space for a test run
 # Seconds of tests beyond the mirrored ones that a mutant meets with a map, the fastest first. Some
 # code is run by nearly all tests, and what none of so many notices needs a test of its own.
 _ENOUGH: Final = 20.0
+_MODULE_NAME: Final = re.compile(r"\Amcp_\w+(?:\.\w+)*\._\w+\Z")
 _WAITED: Final = 1.0  # seconds for which a test that starts programs waits, about
 # Other implementations are slow, and what they notice our own tests should notice too.
 _LEFT_OUT: Final = frozenset({"conformance", "interop", "node", "perf", "slow"})
@@ -202,7 +203,10 @@ def draw(
 
 @cache
 def _imports(path: Path, root: Path) -> frozenset[str]:
-    """Return the files of the repository that a file imports, with the packages above them."""
+    """Return the files of the repository that a file imports, with the packages above them.
+
+    A text that names a module counts too: a table of tests gives it to `import_module`.
+    """
     names: set[str] = set()
     package = path.relative_to(root).parent.parts
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -212,6 +216,8 @@ def _imports(path: Path, root: Path) -> frozenset[str]:
             start = package[: len(package) - node.level + 1] if node.level else ()
             module = ".".join([*start, *filter(None, [node.module])])
             names.update([module, *(f"{module}.{each.name}" for each in node.names)])
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names.update(_MODULE_NAME.findall(node.value))
     found = set()
     for name in names:
         base = root.joinpath(*name.split("."))

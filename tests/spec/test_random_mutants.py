@@ -182,13 +182,15 @@ def test_stages_go_from_the_mirror_to_the_rest_of_the_area(tmp_path: Path) -> No
             "tests/core/helper.py": "from mcp_core.a._f import f",
             "tests/core/test_far.py": "from mcp_core.c import x",
             "tests/core/test_near.py": "from tests.core.helper import f",
+            "tests/core/test_table.py": "import_module('mcp_core.a._f')",
+            "tests/core/test_text.py": "'of mcp_core.a._f'",
             "tests/core/test_nothing.py": "import json",
             "tests/trio_/cli/test_cli.py": "from mcp_core.a import _f",
         },
     )
     assert stages("mcp_core/a/_f.py", tmp_path) == [
         ["tests/core/a/test_f.py", "tests/core/a/test_other.py"],
-        ["tests/core/test_near.py"],
+        ["tests/core/test_table.py", "tests/core/test_near.py"],
         ["tests/core/test_far.py"],
     ]
 
