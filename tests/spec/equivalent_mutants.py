@@ -1187,4 +1187,16 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "pass",
         "dropping a stream whose call is over does nothing",
     ),
+    Equivalent(
+        "mcp_core/trace/_redaction.py::Redactor._is_elicited",
+        "if len(path) > 3 or not path:\n    ...",
+        "if len(path) > 4 or not path:\n    ...",
+        "a value so deep in a message is none of those that are looked for",
+    ),
+    Equivalent(
+        "mcp_core/trace/_redaction.py::Redactor._pseudonym",
+        "while len(stream) < len(text):\n    ...",
+        "while len(stream) <= len(text):\n    ...",
+        "numbers beyond the last character are not used",
+    ),
 )

@@ -54,6 +54,7 @@ _MESSAGES: Final[list[list[Any]]] = [
     [{"params": {"taskId": 'a"b\\c0123456789', "x": 'taskId":"y'}}],
     ['{"taskId" :\n"' + _ID + '", "x":{"taskId":17},"y":{"taskId":"' + _ID],
     ['{"task\\u0049d":"' + _ID + '"}', '{"taskId":"' + _ID + '\\u0041","x":1}'],
+    [r'{"taskId":"t\/1"}', '{"taskId":"t1', r'{"taskIds":["t\/1"],"x":"\u0041"}'],
     [{"text": json.dumps({"taskId": _ID})}, {"text": "taskId"}, {"taskIds": [_ID]}],
     [{"result": {"requestState": "v1.abcDEF-123_"}}, {"params": {"requestState": "v1"}}],
     [{"params": {"requestState": {"user": "ann", "n": [1]}, "x": "y"}}],

@@ -787,3 +787,56 @@ def test_texts_are_redacted_as_is_kept(name: str) -> None:
 
 def test_kept_redactions_are_all_of_the_tables() -> None:
     assert list(KEPT) == redactions()
+
+
+def test_id_of_32_bits_has_a_pseudonym() -> None:
+    redactor = Redactor(KEY)
+    assert redactor.pseudonym_of_id("1a1a1a1a") != "1a1a1a1a"
+
+
+def test_lines_after_a_private_key_without_an_end_are_shown_again() -> None:
+    """A key has far fewer lines. One whose end is missing does not hide all that follows."""
+    redactor = Redactor(KEY)
+    assert redactor.redact_text("-----BEGIN PRIVATE KEY-----") == "‹redacted 27›"
+    found = [redactor.redact_text("abc") for _ in range(202)]
+    assert found == ["‹redacted 3›"] * 200 + ["abc"] * 2
+
+
+def test_equal_headers_of_several_heads_are_redacted_once() -> None:
+    redactor = Redactor(KEY)
+    found = []
+    for target in ("/a", "/b"):
+        head = HttpHead(method="GET", target=target, headers=(("cookie", "a=b"), ("host", "h")))
+        line = redactor.redact_line(TraceLine(t=0, http=head)).http
+        assert line is not None
+        found.append(line.headers)
+    assert all(first is second for first, second in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [
+        *(("_heads", 200), ("_targets", 200), ("_headers", 200)),
+        *(("_ids", 1000), ("_id_tokens", 1000), ("_pseudonyms", 1000)),
+        *(("_logins", 1000), ("_elicitations", 1000)),
+    ],
+)
+def test_redactor_remembers_so_many_values_of_a_peer(name: str, limit: int) -> None:
+    """Each is filled with one value more than it keeps."""
+    redactor = Redactor(KEY)
+    form = ("content-type", "application/x-www-form-urlencoded")
+    sizes = []
+    for number in range(limit + 1):
+        if name in ("_heads", "_targets", "_headers", "_logins"):
+            header = form if name in ("_targets", "_logins") else ("x", f"{number}")
+            target = f"/{number}" if name == "_targets" else "/"
+            head = HttpHead(method="POST", target=target, headers=(header,))
+            raw = "a=b" if name == "_logins" else None
+            redactor.redact_line(TraceLine(t=0, exchange=number, http=head, raw=raw))
+        elif name == "_elicitations":
+            redact(f'{{"id":{number},"method":"elicitation/create"}}', redactor=redactor)
+        else:
+            redact(f'{{"taskId":"{ID}{number}"}}', redactor=redactor)
+        sizes.append(len(getattr(redactor, name)))
+    assert max(sizes) == sizes[limit - 1] == limit
+    assert sizes[limit] in (1, limit)
