@@ -231,7 +231,7 @@ def _of_limits() -> Iterator[str]:
         reading = LenientReader(keeps_unknown=True)
         try:
             reading.read(t.ListToolsResult, encode({"tools": [_TOOL, *tools]}))
-            yield f"{count} faults: {reading!r} {next(iter(reading.problems().values()))[:90]}"
+            yield f"{count} faults: {reading!r} {next(iter(reading.problems().values()))[:70]}"
         except InvalidPayload as exc:
             yield f"{count} faults: {exc}"
     for count in (300_000, 300_001):
