@@ -1,4 +1,4 @@
-"""What is read of each result with one part broken, in `broken_results.txt`.
+"""The readings of each result with one part broken, in `broken_results.txt`.
 
     python -m tests.core.protocol.messages.broken_results
 
