@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from mcp_core.trace import Finding, Judge
     from tests.core.trace.judge.rules.case import Case
 
-__all__ = ["kept_verdicts", "names_of", "verdict_on", "verdicts_by_answer"]
+__all__ = ["OF_EACH_MESSAGE", "kept_verdicts", "names_of", "verdict_on", "verdicts_by_answer"]
 
-_OF_EACH_MESSAGE: Final = ("META", "RPC", "STDIO")
+OF_EACH_MESSAGE: Final = ("META", "RPC", "STDIO")
 _FILE: Final = Path(__file__).with_name("verdicts.txt")
 
 
@@ -92,7 +92,7 @@ def verdicts_by_answer(
         others = [
             row
             for row, n in sorted(judged.opportunities.items())
-            if n > before[row] and row not in faulty and not row.startswith(_OF_EACH_MESSAGE)
+            if n > before[row] and row not in faulty and not row.startswith(OF_EACH_MESSAGE)
         ]
         verdict = " ".join(dict.fromkeys([*faults, *others])) or "not judged"
         found.setdefault(verdict, []).append(name)
