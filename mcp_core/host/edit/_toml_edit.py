@@ -110,7 +110,7 @@ def set_toml_members(text: str, path: Sequence[str], members: dict[str, Any]) ->
         new = tomlkit.dumps(document)
         if is_new and new.endswith("\n\n") and not text.endswith("\n\n"):
             new = new[:-1]
-    except (TOMLKitError, AttributeError, TypeError, ValueError):
+    except (TOMLKitError, AttributeError, LookupError, TypeError, ValueError):
         raise unchangeable_error(text, path) from None
     if newline == "\r\n":  # tomlkit ends its own lines with a line feed
         new = re.sub("\r?\n", "\r\n", new)

@@ -80,6 +80,8 @@ REFUSED = [
     ("[mcp_servers]\nus = 3\n", 2, "this is not a table"),
     ('\nmcp_servers = {x = {command = "y"}}\n', 2, "mcp_servers.us cannot be changed without"),
     ("[[mcp_servers]]\na = 1\n", 1, ""),
+    # dotted keys, for which tomlkit raises an IndexError
+    ("[mcp_servers]\nus.c = 1\nus.d = 2\nb.c = 3\n", 1, "mcp_servers.us cannot be changed"),
 ]
 
 
