@@ -756,3 +756,44 @@ _LIMITS: Final[dict[str, dict[str, float]]] = {
 )
 def test_limit_has_its_value(module: str, name: str, value: float) -> None:
     assert getattr(import_module(module), name) == value
+
+
+# How many results a function remembers; None if its arguments are the project's own and thus few.
+_REMEMBERED: Final[dict[str, dict[str, int | None]]] = {
+    "mcp_core.adapters._redis_client": {"_digest": 64},
+    "mcp_core.auth._jose": {"require_joserfc": None},
+    "mcp_core.contract._documents": {"_texts_of_pattern": 128},
+    "mcp_core.host._audit": {"_known": 8},
+    "mcp_core.host.config._policy": {"_parse_pattern": 1024},
+    "mcp_core.host.config._url_readings": {"read_target": 256},
+    "mcp_core.http.server._quotas": {"client_key": 4096},
+    "mcp_core.http.wire._forwarded": {"_is_within": 4096, "client_network": 4096},
+    "mcp_core.http.wire._media_types": {"_is_json": 128, "_parse_type": 128, "_accepts": 128},
+    "mcp_core.protocol.messages._lenient_results": {
+        "_exact_reader": None,
+        "_fields_of": None,
+        "_members_of": None,
+    },
+    "mcp_core.registry._form": {"_form_of_type": 256},
+    "mcp_core.registry.functions._pydantic": {"_has_fields": 256},
+    "mcp_core.registry.functions._types": {"_model_type": 256},
+    "mcp_core.runtime._typed_results": {"_cached_reader": 256},
+    "mcp_core.trace._http_channel": {"_text_pairs": 128, "_text_pair": 128},
+    "mcp_core.trace.judge._message": {"_known_of": None},
+    "mcp_core.trace.judge._message_judge": {"_hold": None},
+    "mcp_core.trace.judge._shapes": {"_revision": None},
+    "mcp_core.trace.judge.rows._requirement": {"_span": None},
+    "mcp_core.trace.judge.rules._features": {"_compile_remembered": 256},
+    "mcp_core.trace.judge.rules._opportunity": {"opportunity_of": None},
+    "mcp_core.trace.judge.rules._registry": {"rules_for": None, "rules_for_message": None},
+    "mcp_core.trace.judge.rules._shapes": {"_row_of_whole": None},
+}
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "count"),
+    [(module, *each) for module, functions in _REMEMBERED.items() for each in functions.items()],
+)
+def test_function_remembers_that_many_results(module: str, name: str, count: int | None) -> None:
+    function = getattr(import_module(module), name)
+    assert function.cache_parameters()["maxsize"] == count
