@@ -378,7 +378,6 @@ class AuthCheck:
             else:
                 self._on_denied(self._auth.denial_response(verb, outcome), now)
         except (Exception, SystemExit) as exc:  # noqa: BLE001 - rule 3; user code may call sys.exit
-            self.step = None
             self._on_denied(self._auth.failure_response(verb, exc), now)
 
     def _run_to_next_step(self, advance: Callable[[], Any]) -> Any:
