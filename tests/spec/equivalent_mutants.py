@@ -1199,4 +1199,22 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "while len(stream) <= len(text):\n    ...",
         "numbers beyond the last character are not used",
     ),
+    Equivalent(
+        "mcp_core/http/server/_auth.py::check_scope_names",
+        "for known, more in zip(names, server.declared_names(), strict=True):\n    ...",
+        "for known, more in zip(names, server.declared_names(), strict=False):\n    ...",
+        "a server declares three kinds of names",
+    ),
+    Equivalent(
+        "mcp_core/http/server/_endpoint.py::Endpoint._post_in_session",
+        "self._reject(exchange, _checks.ID_IN_USE, ids[0] if len(ids) == 1 else None)",
+        "self._reject(exchange, _checks.ID_IN_USE, ids[-1] if len(ids) == 1 else None)",
+        "the last of one id is the first",
+    ),
+    Equivalent(
+        "mcp_core/auth/server/_jwks.py::RemoteKeys._resume",
+        "self._fetches += 1",
+        "self._fetches += 2",
+        "it is only compared for equality with an earlier value",
+    ),
 )

@@ -36,7 +36,7 @@ ENDPOINT = f"{ISSUER}/introspect"
 
 
 class OwnFault(Exception):
-    """What no code expects."""
+    """A fault that no code expects."""
 
 
 def fail_once(monkeypatch: pytest.MonkeyPatch, place: Any, name: str) -> None:

@@ -75,7 +75,7 @@ class AsgiHarness:
 
 def connected(harness: WebSocketHarness | None = None, **scope: Any) -> AsgiHarness:
     app = AsgiHarness(harness or WebSocketHarness(), **scope)
-    assert app.output() == []
+    assert app.websocket.messages_to_send(0.0) == []
     assert app.receive(**CONNECT) == [ACCEPT]
     assert app.wakeups
     return app

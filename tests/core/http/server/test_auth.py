@@ -29,6 +29,7 @@ from mcp_core.http import (
     Router,
 )
 from mcp_core.http.server._auth import AUTHORIZED_VERBS
+from mcp_core.http.wire._messages import ErrorResponse
 from mcp_core.protocol.revisions._methods import METHODS
 from mcp_core.registry import Context, Server
 from mcp_core.runtime import run_auth_check
@@ -760,6 +761,38 @@ def test_scopes_function_that_raises_denies_access(raised: type[BaseException]) 
     assert isinstance(exc, raised)
     assert "500" in text
     assert not harness.seen
+
+
+@pytest.mark.parametrize("raised", [LookupError, SystemExit])
+def test_scopes_of_calls_that_raise_deny_access(raised: type[BaseException]) -> None:
+    """They are asked for what earlier calls have returned, such as a task."""
+
+    def scopes(name: str) -> list[str]:
+        if name == "raises":
+            raise raised(name)
+        return [WRITE, READ] if name == "erase" else []
+
+    harness = AuthHarness(guard(tool_scopes=scopes))
+    auth = harness.endpoint.auth
+    assert auth is not None
+    ann, reads = GRANTS["ann"], GRANTS["ann-reads"]
+    assert auth.may_call(ann, "erase")
+    assert auth.may_call(reads, "whoami")
+    assert harness.log == []
+    assert not auth.may_call(reads, "erase")
+    assert not auth.may_call(ann, "raises")
+    failed = auth.authorize_calls(ann, ["erase", "raises"], "tasks/get")
+    assert isinstance(failed, ErrorResponse)
+    assert (failed.status, failed.headers) == (500, [])
+    assert [type(exc) for _, exc in harness.log] == [raised, raised]
+    assert harness.levels == [logging.ERROR] * 2
+    assert auth.authorize_calls(ann, ["erase", "whoami", "erase"], "tasks/get") == frozenset(
+        (READ, WRITE)
+    )
+    denied = auth.authorize_calls(reads, ["whoami", "erase"], "tasks/get")
+    assert isinstance(denied, ErrorResponse)
+    assert denied.status == 403
+    assert harness.log[-1][0].startswith("POST tasks/get refused with 403: ")
 
 
 class Custom(Struct):

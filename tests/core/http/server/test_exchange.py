@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import tracemalloc
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from msgspec import json
 
+from mcp_core import DIALECTS
 from mcp_core.http import Body, End, Exchange, Head, RequestHead
+from mcp_core.http.server._exchange import ResponseMode
+from mcp_core.http.server._stream import EventStream
+from mcp_core.http.wire._messages import ErrorResponse
 from tests.core.http.test_isolation import B, Fifty, cancelled, left_over
 from tests.harness.wire.router import (
     POST,
@@ -391,3 +396,45 @@ def test_batch_that_began_as_a_stream_stays_one() -> None:
     assert [message["id"] for message in again.messages] == [2]
     assert again.ended
     assert left_over(harness) == {}
+
+
+# -- The status of a response ----------------------------------------------------------------------
+
+
+DENIED = ErrorResponse(403, "no", [(b"www-authenticate", b"Bearer")])
+
+
+@pytest.mark.parametrize(
+    ("code", "rejection", "status", "more"),
+    [
+        (0, None, 200, []),
+        (0, DENIED, 200, []),
+        (-32600, None, 400, []),
+        (-32001, None, 200, []),
+        (-32600, DENIED, 403, [(b"www-authenticate", b"Bearer")]),
+    ],
+)
+def test_response_has_the_status_of_its_error_or_of_its_denial(
+    code: int, rejection: ErrorResponse | None, status: int, more: list[tuple[bytes, bytes]]
+) -> None:
+    """Only an error has the status and the headers with which its request was denied."""
+    harness = RouterHarness()
+    exchange = begin(harness).exchange
+    rules = DIALECTS["2026-07-28"].http
+    exchange.conversation = SimpleNamespace(rules=rules)  # type: ignore[assignment]
+    stream = exchange.stream = EventStream(b"", [1])
+    stream.exchange = exchange
+    stream.rejection = rejection
+    exchange.mode = ResponseMode.UNDECIDED
+    assert exchange.actions_to_send() == []
+    stream.add_response(b"{}", 1, code)
+    assert exchange.queued == 2
+    assert exchange.actions_to_send() == [
+        Head(
+            status,
+            [(b"content-type", b"application/json"), *more, (b"content-length", b"2")],
+        ),
+        Body(b"{}"),
+        End(),
+    ]
+    assert (exchange.queued, exchange.cursor, stream.last_taken, exchange.over) == (0, 1, 1, True)
