@@ -170,6 +170,6 @@ def _without_dots(path: str) -> str:
                 segments.pop()
         elif name != ".":
             segments.append(name)
-    if names[-1] in (".", "..") and segments[-1:] != [""]:
+    if names[-1] in (".", ".."):
         segments.append("")
     return "/".join(segments) or "/"
