@@ -178,6 +178,8 @@ def test_schema_finding_is_breaking_with_example() -> None:
         revision=NEW,
         example='{"a":2}',
     )
+    plain = ContractChange(verdict="compatible", what="tool t", sentence="is new", revision=NEW)
+    assert (plain.place, plain.example, plain.old, plain.new) == ("", "", None, None)
 
 
 def test_description_never_breaks_and_has_both_texts() -> None:

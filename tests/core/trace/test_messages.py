@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_core.trace import TruncatedMessage
+from mcp_core.trace import TruncatedMessage, _messages
 from mcp_core.trace._messages import MessageBuffer, MessageSplitter, message_line
 
 LONG = b"x" * 5000
@@ -48,6 +48,33 @@ def test_long_message_has_its_beginning_size_and_digest(chunks: list[bytes]) -> 
     splitter = MessageSplitter(4000)
     found = [each for chunk in [*chunks, b"next\n"] for each in splitter.feed(chunk)]
     assert found == [(LONG[:1024], TRUNCATED), (b"next", None)]
+
+
+@pytest.mark.parametrize("sizes", [[3, 3, 3], [5, 1, 1], [1, 1, 9], [4, 3], [2, 2, 2, 2, 2]])
+def test_beginning_of_a_long_message_has_a_size_of_its_own(
+    sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A beginning that is complete, or isn't yet, stays so with each further piece."""
+    monkeypatch.setattr(_messages, "_KEPT", 4)
+    whole = b"abcdefghijklmnop"[: sum(sizes)]
+    buffer = MessageBuffer(5)
+    start = 0
+    for size in sizes:
+        buffer.add(whole[start : start + size])
+        start += size
+    digest = hashlib.sha256(whole).hexdigest()
+    assert buffer.take() == (whole[:4], TruncatedMessage(size=len(whole), sha256=digest))
+    assert buffer.take() == (b"", None)
+
+
+def test_message_that_was_cut_is_taken_once() -> None:
+    buffer = MessageBuffer(5)
+    buffer.add(b"abc")
+    digest = hashlib.sha256(b"abc").hexdigest()
+    assert buffer.take(is_cut=True) == (b"abc", TruncatedMessage(size=3, sha256=digest))
+    assert (len(buffer), buffer.take()) == (0, (b"", None))
+    buffer.add(b"d")
+    assert buffer.take() == (b"d", None)
 
 
 def test_message_of_the_limit_is_whole() -> None:

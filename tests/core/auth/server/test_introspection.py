@@ -50,6 +50,10 @@ def grant(script: list[Any], now: float = NOW, by: IntrospectionVerifier | None 
     return run_with_replies((by or verifier()).verify(TOKEN, now), script)
 
 
+def test_introspection_needs_an_http_client() -> None:
+    assert verifier().fetches
+
+
 def test_introspection_request_form_and_headers() -> None:
     flow = verifier(client_id="a b:c", client_secret="ö%").verify(TOKEN, NOW)
     step = next(flow)

@@ -510,6 +510,16 @@ BAD: list[Any] = [
 ]
 
 
+@pytest.mark.parametrize("member", ["id", "method"])
+def test_decode_takes_an_id_and_a_method_of_256_characters_by_default(member: str) -> None:
+    message: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "m"}
+    message[member] = "x" * 256
+    assert getattr(decode(json.dumps(message).encode()), member) == "x" * 256
+    message[member] += "x"
+    with pytest.raises(BadMessage, match="256"):
+        decode(json.dumps(message).encode())
+
+
 @pytest.mark.requirement("RPC-3", "RPC-9", "RPC-10", "RPC-17", "RPC-26")
 @pytest.mark.parametrize(("sent", "fault", "id", "looks", "words"), BAD)
 def test_decode_invalid_message_raises_bad_message(

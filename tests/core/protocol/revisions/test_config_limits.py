@@ -212,6 +212,7 @@ def test_config_default_timeouts() -> None:
     config = Config(CLIENT_INFO, CLIENT_CAPABILITIES)
     assert (config.probe_timeout, config.initialize_timeout) == (15.0, None)
     assert (config.keep_alive, config.cache, config.instructions) == (None, None, None)
+    assert config.declared is None
 
 
 @pytest.mark.parametrize("handshake", [True, False])
