@@ -1217,4 +1217,121 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "self._fetches += 2",
         "it is only compared for equality with an earlier value",
     ),
+    Equivalent(
+        "mcp_core/trace/judge/_message.py::holds_until",
+        "return message.time + max(_HOLDS, seconds(message.result.get('ttlMs')) or 0.0)",
+        "return message.time + max(_HOLDS, seconds(message.result.get('ttlMs')) or -1.0)",
+        "the greater of it and a minute is a minute",
+    ),
+    Equivalent(
+        "mcp_core/host/edit/_entries.py::find_entry_line",
+        "position, node = (0, parse_json(text, client.syntax))",
+        "position, node = (1, parse_json(text, client.syntax))",
+        "the path has a part, so it is assigned again",
+    ),
+    Equivalent(
+        "mcp_core/registry/functions/_types.py::Definitions.__init__",
+        "self.numbers = count(1)",
+        "self.numbers = count(0)",
+        "a key is only compared with other keys",
+    ),
+    Equivalent(
+        "mcp_core/host/_supervision.py::ServerSupervisor.__init__",
+        "self._deaths = 0",
+        "self._deaths = -1",
+        "the event that begins to connect sets it",
+    ),
+    Equivalent(
+        "mcp_core/protocol/messages/_responses.py::_result_event",
+        "try:\n    ...\nexcept InvalidPayload:\n    if _read_result_type(raw).result_type in "
+        "(None, _COMPLETE):\n        raise",
+        "try:\n    ...\nexcept Exception:\n    if _read_result_type(raw).result_type in (None, "
+        "_COMPLETE):\n        raise",
+        "reading a result raises nothing else",
+    ),
+    Equivalent(
+        "mcp_core/protocol/revisions/_encoding.py::encode_result_parts",
+        "fitted = result if type(result) in config.dialect.unchanged_types else "
+        "config.dialect.fit(result)",
+        "fitted = result if False else config.dialect.fit(result)",
+        "a result of such a type fits as it is",
+    ),
+    Equivalent(
+        "mcp_core/trace/_json_redaction.py::encode_string",
+        "if token.isascii():\n    ...",
+        "if False:\n    ...",
+        "a text of ASCII has no halves of surrogate pairs",
+    ),
+    Equivalent(
+        "mcp_core/trace/judge/rules/_registry.py::Rule",
+        "class Rule(Struct, frozen=True, kw_only=True):\n    ...",
+        "class Rule(Struct, frozen=True, kw_only=False):\n    ...",
+        "all rules are made with names",
+    ),
+    Equivalent(
+        "mcp_core/host/edit/_toml_places.py::_end_of_statement",
+        "depth += 1 if mark in '[{' else -1",
+        "depth += 1 if mark in '[{_' else -1",
+        "the pattern has no such mark",
+    ),
+    Equivalent(
+        "mcp_core/protocol/messages/_lenient_results.py::LenientReader._read",
+        "return self._read_list(typing.get_args(listed[0])[0], data, place, error)",
+        "return self._read_list(typing.get_args(listed[-1])[0], data, place, error)",
+        "no union of results has two lists",
+    ),
+    Equivalent(
+        "mcp_core/protocol/messages/_lenient_results.py::LenientReader._read_block",
+        "if len(items) == 1 and _first(items[0]) == b'{':\n    ...",
+        "if len(items) == 1 and _first(items[-1]) == b'{':\n    ...",
+        "it is the only one",
+    ),
+    Equivalent(
+        "mcp_core/registry/functions/_pydantic.py::_lost",
+        "parts = zip(value.items(), written.values(), strict=True)",
+        "parts = zip(value.items(), written.values(), strict=False)",
+        "they have the same lengths",
+    ),
+    Equivalent(
+        "mcp_core/trace/logs/_values.py::ValueSplitter.__init__",
+        "self._begins_at = 1",
+        "self._begins_at = 0",
+        "the beginning of an object sets it",
+    ),
+    Equivalent(
+        "mcp_core/trace/judge/rules/_http.py::lost_session_is_not_served",
+        "status, line = state.http.refused.get(state.http.request_key(exchange) or 0, (0, 0))",
+        "status, line = state.http.refused.get(state.http.request_key(exchange) or 0, (0, 1))",
+        "the line counts only with the status 404",
+    ),
+    Equivalent(
+        "mcp_core/trace/judge/conversation/_negotiation.py::Negotiation.__init__",
+        "self._discovered_until = 0.0",
+        "self._discovered_until = 1.0",
+        "nothing is discovered then",
+    ),
+    Equivalent(
+        "mcp_core/trace/judge/conversation/_negotiation.py::Negotiation.__init__",
+        "self._discovered_until = 0.0",
+        "self._discovered_until = -1.0",
+        "nothing is discovered then",
+    ),
+    Equivalent(
+        "mcp_core/trace/judge/conversation/_negotiation.py::Negotiation.receive_served_version",
+        "version = request.meta.get(META + 'protocolVersion') if self.rejected else None",
+        "version = request.meta.get(META + 'protocolVersion') if True else None",
+        "nothing is removed from an empty table",
+    ),
+    Equivalent(
+        "mcp_core/trace/judge/conversation/_lists.py::Lists.__init__",
+        "self._tools_until = 0.0",
+        "self._tools_until = 1.0",
+        "no tools are known then",
+    ),
+    Equivalent(
+        "mcp_core/trace/judge/conversation/_lists.py::Lists.__init__",
+        "self._tools_until = 0.0",
+        "self._tools_until = -1.0",
+        "no tools are known then",
+    ),
 )
