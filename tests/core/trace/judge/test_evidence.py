@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from mcp_core.trace import RecordedFinding, TraceHeader
+from mcp_core.trace import Judge, RecordedFinding, TraceHeader
 from mcp_core.trace.judge import _evidence
 from mcp_core.trace.judge._evidence import FuzzEvidence, FuzzRecording, find_evidence
 from mcp_core.trace.judge._finding import Finding
@@ -174,3 +174,14 @@ def test_header_of_a_fuzzer_is_believed_if_it_recorded_the_trace(
     assert type(evidence) is (type(None) if kind is None else kind)
     if evidence is not None:
         assert evidence.fuzzer == "client"
+
+
+def test_judge_of_a_fuzzer_s_trace_judges_the_other_side_from_the_start() -> None:
+    judge = Judge(TraceHeader(format_version=1, observer="client", finding=FINDING))
+    assert judge.unjudged == "client"
+    assert judge._evidence is not None
+    assert judge.left_out is judge._evidence.left_out
+    assert judge._conversations.find(1).is_from_start
+    other = Judge(TraceHeader(format_version=1, observer="server"), unjudged="server")
+    assert (other.unjudged, other.left_out) == ("server", frozenset())
+    assert not other._conversations.find(1).is_from_start
