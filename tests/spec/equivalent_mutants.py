@@ -1334,4 +1334,28 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "self._tools_until = -1.0",
         "no tools are known then",
     ),
+    Equivalent(
+        "mcp_core/protocol/messages/_lenient_results.py::LenientReader._read",
+        "return self._read_list(typing.get_args(listed[0])[0], data, place, error)",
+        "return self._read_list(typing.get_args(listed[-1])[0], data, place, error)",
+        "no type of a result is one of two lists",
+    ),
+    Equivalent(
+        "mcp_core/protocol/messages/_lenient_results.py::LenientReader._read",
+        "return self._read_list(typing.get_args(listed[0])[0], data, place, error)",
+        "return self._read_list(typing.get_args(listed[0])[-1], data, place, error)",
+        "the type of a list has one argument",
+    ),
+    Equivalent(
+        "mcp_core/protocol/messages/_lenient_results.py::LenientReader._read_block",
+        "if len(items) == 1 and _first(items[0]) == b'{':\n    ...",
+        "if len(items) == 1 and _first(items[-1]) == b'{':\n    ...",
+        "there is one item only",
+    ),
+    Equivalent(
+        "mcp_core/protocol/jsonrpc/_codec.py::has_duplicates",
+        "def has_duplicates(data: Raw | bytes, inner: str | None=None) -> bool:\n    ...",
+        "def has_duplicates(data: Raw | bytes, inner: str | None=1) -> bool:\n    ...",
+        "no object has a member whose name is a number, so the search ends as without one",
+    ),
 )

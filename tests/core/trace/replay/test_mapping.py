@@ -97,3 +97,35 @@ def test_values_are_learnt_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> No
     mapping.learn("order-5", "order-6")
     mapping.learn("order-7", "order-8")
     assert mapping.apply([OLD, "order-5", "order-7"]) == [NEW, "order-6", "order-7"]
+
+
+@pytest.mark.parametrize("names", [("inputResponses", "key"), ("x",)])
+@pytest.mark.parametrize(("depth", "is_applied"), [(99, True), (100, True), (101, False)])
+def test_values_are_replaced_up_to_100_levels_deep(
+    names: tuple[str, ...], depth: int, is_applied: bool
+) -> None:
+    """A response to an input request, with its key, is one level."""
+    mapping = ValueMapping()
+    mapping.learn({"a": "order-1"}, {"a": "order-2"})
+    value: Any = "order-1"
+    for _ in range(depth):
+        for name in reversed(names):
+            value = {name: value}
+    found = mapping.apply(value)
+    for name in names * depth:
+        found = found[name]
+    assert found == ("order-2" if is_applied else "order-1")
+
+
+@pytest.mark.parametrize(("depth", "is_learned"), [(100, True), (101, False)])
+@pytest.mark.parametrize("is_list", [True, False])
+def test_values_are_learned_up_to_100_levels_deep(
+    depth: int, is_learned: bool, is_list: bool
+) -> None:
+    mapping = ValueMapping()
+    recorded: Any = "order-1"
+    live: Any = "order-2"
+    for _ in range(depth):
+        recorded, live = ([recorded], [live]) if is_list else ({"x": recorded}, {"x": live})
+    mapping.learn(recorded, live)
+    assert mapping.apply("order-1") == ("order-2" if is_learned else "order-1")
