@@ -1358,4 +1358,10 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "def has_duplicates(data: Raw | bytes, inner: str | None=1) -> bool:\n    ...",
         "no object has a member whose name is a number, so the search ends as without one",
     ),
+    Equivalent(
+        "mcp_core/protocol/subscriptions/_server.py::_Subscription.covered",
+        "if self.spellings is None:\n    ...",
+        "if True:\n    ...",
+        "what changes the wanted URIs forgets their spellings, so these are always of the same",
+    ),
 )

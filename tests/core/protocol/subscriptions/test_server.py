@@ -9,14 +9,29 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
+from msgspec.structs import replace
 
-from mcp_core import DIALECTS, Fault, Limits, LocalProtocolError, Peer, RequestReceived, Role
+from mcp_core import (
+    DIALECTS,
+    Fault,
+    Limits,
+    LocalProtocolError,
+    MessageKind,
+    Outgoing,
+    Peer,
+    RequestReceived,
+    Role,
+)
 from mcp_core import types as t
+from mcp_core.protocol.messages._outbox import Outbox
+from mcp_core.protocol.messages._rejection import RequestRejected
 from mcp_core.protocol.revisions._capabilities import with_tasks
 from mcp_core.protocol.revisions._methods import METHODS
 from mcp_core.protocol.subscriptions._server import (
     Change,
     ChangeNotification,
+    SubscriptionPublisher,
     SubscriptionTable,
     announced,
     capabilities_for,
@@ -732,3 +747,111 @@ def test_subscriptions_any_order_send_each_change_after_it_happened(
             owed.clear()
     assert {id for id in IDS[1:] if id in table} == wanted.keys() - {None}
     assert sorted(map(repr, take_all(table))) == sorted(map(repr, owed))
+
+
+# -- The publisher ---------------------------------------------------------------------------------
+
+
+def listen_request(id: RequestId, *wanted: Change) -> RequestReceived:
+    row = next(each for each in METHODS if each.name == LISTEN)
+    peer = Peer(DIALECTS[E], t.ClientCapabilities(extensions={"io.modelcontextprotocol/tasks": {}}))
+    params = t.ListenParams(notifications=filter_of(*wanted))
+    return RequestReceived(id, row, params, peer, b"{}")
+
+
+def publisher_of(has_capacity: Any = None, **limits: Any) -> tuple[SubscriptionPublisher, Outbox]:
+    outbox = Outbox()
+    config = server_config(E, capabilities=TASKS, limits=Limits(**limits))
+    return SubscriptionPublisher(config, outbox, has_capacity), outbox
+
+
+def taken(outbox: Outbox) -> list[Message]:
+    return [json.loads(each.data) for each in outbox.take_messages()]
+
+
+def with_result(task_id: str, size: int) -> t.TaskStatusParams:
+    """Return a state with a result of so many bytes."""
+    return replace(status(task_id, "completed"), result=Raw(b'"%b"' % (b"x" * (size - 2))))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "ended"),
+    [
+        ((2_000_000,), False),
+        ((500_000, 500_000), False),
+        ((500_000, 500_001), True),
+        ((999_996, 2, 2), False),
+        ((1_000_000, 2), True),
+    ],
+)
+def test_listen_request_whose_results_are_not_read_is_ended(
+    sizes: tuple[int, ...], ended: bool
+) -> None:
+    """One result may have any size, several have the limit of a message together."""
+    publisher, outbox = publisher_of(message=1_000_000)
+    tasks = [Change(task=str(number)) for number in range(len(sizes))]
+    publisher.listen(listen_request(7, *tasks), filter_of(*tasks), ending=False)
+    taken(outbox)
+    for task, size in zip(tasks, sizes, strict=True):
+        assert publisher.publish(task, with_result(str(task.task), size))
+    text = "the client does not read the states of its tasks; get them, then listen again"
+    error = {"jsonrpc": "2.0", "id": 7, "error": {"code": 429, "message": text}}
+    assert taken(outbox) == [error] * ended
+    assert (7 in publisher.table) is not ended
+
+
+def test_publisher_accepts_a_listen_request_with_its_filter() -> None:
+    publisher, outbox = publisher_of()
+    publisher.listen(listen_request(7, TOOLS, MINE), filter_of(TOOLS, MINE), ending=False)
+    notifications = {"toolsListChanged": True, "taskIds": ["mine"]}
+    params = {"notifications": notifications, "_meta": {ID: 7}}
+    assert taken(outbox) == [{"jsonrpc": "2.0", "method": ACKNOWLEDGED, "params": params}]
+    assert publisher.table.covers_task("mine")
+
+
+@pytest.mark.parametrize(
+    ("ending", "limits", "fault", "text"),
+    [
+        (True, {}, Fault.BUSY, "the server is being shut down"),
+        (False, {"listens": 0}, Fault.BUSY, "at most 0 subscriptions at once; end one first"),
+        (False, {"task_ids": 0}, Fault.BUSY, "at most 0 tasks can be watched at once"),
+        (False, {"uri": 2}, Fault.INVALID_PARAMS, "a URI has at most 2 characters here"),
+    ],
+)
+def test_publisher_rejects_a_listen_request_over_a_limit(
+    ending: bool, limits: dict[str, Any], fault: Fault, text: str
+) -> None:
+    publisher, outbox = publisher_of(**limits)
+    with pytest.raises(RequestRejected) as caught:
+        publisher.listen(listen_request(7), filter_of(ONE, MINE), ending=ending)
+    assert (caught.value.fault, caught.value.message) == (fault, text)
+    assert caught.value.dialect is DIALECTS[E]
+    assert taken(outbox) == []
+    assert 7 not in publisher.table
+
+
+@pytest.mark.parametrize(("size", "is_sent"), [(16 * 1024 - 1, True), (16 * 1024, False)])
+def test_changes_wait_while_16_kib_are_queued(size: int, is_sent: bool) -> None:
+    publisher, outbox = publisher_of()
+    publisher.listen(listen_request(7, TOOLS), filter_of(TOOLS), ending=False)
+    taken(outbox)
+    publisher.publish(TOOLS)
+    outbox.put(Outgoing(b"x" * (size - outbox.queued), MessageKind.NOTIFICATION))
+    publisher.queue_notifications(ready=False)
+    assert len(outbox.take_messages()) == 1 + is_sent
+    publisher.queue_notifications(ready=False)
+    assert len(outbox.take_messages()) == 1 - is_sent
+
+
+def test_changes_wait_for_the_capacity_of_their_stream() -> None:
+    full: set[RequestId | None] = {1}
+    publisher, outbox = publisher_of(lambda id: id not in full)
+    for id in (1, 2):
+        publisher.listen(listen_request(id, TOOLS), filter_of(TOOLS), ending=False)
+    taken(outbox)
+    publisher.publish(TOOLS)
+    publisher.queue_notifications(ready=False)
+    assert [each["params"]["_meta"][ID] for each in taken(outbox)] == [2]
+    full.clear()
+    publisher.queue_notifications(ready=False)
+    assert [each["params"]["_meta"][ID] for each in taken(outbox)] == [1]
