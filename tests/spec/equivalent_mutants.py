@@ -1364,4 +1364,26 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "if True:\n    ...",
         "what changes the wanted URIs forgets their spellings, so these are always of the same",
     ),
+    Equivalent(
+        "mcp_core/protocol/connection/_negotiation.py::_UNSUPPORTED",
+        "_UNSUPPORTED: Final = next((dialect.codes[Fault.UNSUPPORTED_VERSION] "
+        "for dialect in DIALECTS.values() if not dialect.stateful))",
+        "_UNSUPPORTED: Final = next((dialect.codes[Fault.UNSUPPORTED_VERSION] "
+        "for dialect in DIALECTS.values() if True))",
+        "the first revision of the table, the newest, is one without a handshake",
+    ),
+    Equivalent(
+        "mcp_core/protocol/connection/_negotiation.py::_HEADER_MISMATCH",
+        "_HEADER_MISMATCH: Final = next((dialect.codes[Fault.HEADER_MISMATCH] "
+        "for dialect in DIALECTS.values() if not dialect.stateful))",
+        "_HEADER_MISMATCH: Final = next((dialect.codes[Fault.HEADER_MISMATCH] "
+        "for dialect in DIALECTS.values() if True))",
+        "the first revision of the table, the newest, is one without a handshake",
+    ),
+    Equivalent(
+        "mcp_core/protocol/connection/_requests.py::_LONGEST_ID",
+        "_LONGEST_ID: Final = 17",
+        "_LONGEST_ID: Final = 18",
+        "no id in use has 18 characters as a number, since it is at most 2**53 - 1",
+    ),
 )

@@ -899,3 +899,21 @@ def test_only_an_answer_about_revisions_is_a_refused_one(
     with pytest.raises(ConnectFailed) as caught:
         negotiation.send(reply)
     assert isinstance(caught.value, RevisionRefused) is is_refusal
+
+
+def test_paused_timeout_begins_again() -> None:
+    """It is paused while a user logs in. A request without a timeout has none."""
+    opener = VersionNegotiation(client_config(D, initialize_timeout=7.0), None)
+    opener.pause_timeout(1.0)
+    assert opener.deadline is None
+    opener.advance(None, 1, 10.0)
+    assert opener.deadline == 17.0
+    opener.pause_timeout(None)
+    assert opener.deadline is None
+    assert not opener.is_due(100.0)
+    opener.pause_timeout(100.0)
+    assert opener.deadline == 107.0
+    unlimited = VersionNegotiation(client_config(D), None)
+    unlimited.advance(None, 1, 10.0)
+    unlimited.pause_timeout(100.0)
+    assert unlimited.deadline is None

@@ -752,7 +752,7 @@ def test_subscriptions_any_order_send_each_change_after_it_happened(
 # -- The publisher ---------------------------------------------------------------------------------
 
 
-def listen_request(id: RequestId, *wanted: Change) -> RequestReceived:
+def asked_to_listen(id: RequestId, *wanted: Change) -> RequestReceived:
     row = next(each for each in METHODS if each.name == LISTEN)
     peer = Peer(DIALECTS[E], t.ClientCapabilities(extensions={"io.modelcontextprotocol/tasks": {}}))
     params = t.ListenParams(notifications=filter_of(*wanted))
@@ -765,7 +765,7 @@ def publisher_of(has_capacity: Any = None, **limits: Any) -> tuple[SubscriptionP
     return SubscriptionPublisher(config, outbox, has_capacity), outbox
 
 
-def taken(outbox: Outbox) -> list[Message]:
+def taken_of(outbox: Outbox) -> list[Message]:
     return [json.loads(each.data) for each in outbox.take_messages()]
 
 
@@ -790,22 +790,22 @@ def test_listen_request_whose_results_are_not_read_is_ended(
     """One result may have any size, several have the limit of a message together."""
     publisher, outbox = publisher_of(message=1_000_000)
     tasks = [Change(task=str(number)) for number in range(len(sizes))]
-    publisher.listen(listen_request(7, *tasks), filter_of(*tasks), ending=False)
-    taken(outbox)
+    publisher.listen(asked_to_listen(7, *tasks), filter_of(*tasks), ending=False)
+    taken_of(outbox)
     for task, size in zip(tasks, sizes, strict=True):
         assert publisher.publish(task, with_result(str(task.task), size))
     text = "the client does not read the states of its tasks; get them, then listen again"
     error = {"jsonrpc": "2.0", "id": 7, "error": {"code": 429, "message": text}}
-    assert taken(outbox) == [error] * ended
+    assert taken_of(outbox) == [error] * ended
     assert (7 in publisher.table) is not ended
 
 
 def test_publisher_accepts_a_listen_request_with_its_filter() -> None:
     publisher, outbox = publisher_of()
-    publisher.listen(listen_request(7, TOOLS, MINE), filter_of(TOOLS, MINE), ending=False)
+    publisher.listen(asked_to_listen(7, TOOLS, MINE), filter_of(TOOLS, MINE), ending=False)
     notifications = {"toolsListChanged": True, "taskIds": ["mine"]}
     params = {"notifications": notifications, "_meta": {ID: 7}}
-    assert taken(outbox) == [{"jsonrpc": "2.0", "method": ACKNOWLEDGED, "params": params}]
+    assert taken_of(outbox) == [{"jsonrpc": "2.0", "method": ACKNOWLEDGED, "params": params}]
     assert publisher.table.covers_task("mine")
 
 
@@ -823,18 +823,18 @@ def test_publisher_rejects_a_listen_request_over_a_limit(
 ) -> None:
     publisher, outbox = publisher_of(**limits)
     with pytest.raises(RequestRejected) as caught:
-        publisher.listen(listen_request(7), filter_of(ONE, MINE), ending=ending)
+        publisher.listen(asked_to_listen(7), filter_of(ONE, MINE), ending=ending)
     assert (caught.value.fault, caught.value.message) == (fault, text)
     assert caught.value.dialect is DIALECTS[E]
-    assert taken(outbox) == []
+    assert taken_of(outbox) == []
     assert 7 not in publisher.table
 
 
 @pytest.mark.parametrize(("size", "is_sent"), [(16 * 1024 - 1, True), (16 * 1024, False)])
 def test_changes_wait_while_16_kib_are_queued(size: int, is_sent: bool) -> None:
     publisher, outbox = publisher_of()
-    publisher.listen(listen_request(7, TOOLS), filter_of(TOOLS), ending=False)
-    taken(outbox)
+    publisher.listen(asked_to_listen(7, TOOLS), filter_of(TOOLS), ending=False)
+    taken_of(outbox)
     publisher.publish(TOOLS)
     outbox.put(Outgoing(b"x" * (size - outbox.queued), MessageKind.NOTIFICATION))
     publisher.queue_notifications(ready=False)
@@ -847,11 +847,11 @@ def test_changes_wait_for_the_capacity_of_their_stream() -> None:
     full: set[RequestId | None] = {1}
     publisher, outbox = publisher_of(lambda id: id not in full)
     for id in (1, 2):
-        publisher.listen(listen_request(id, TOOLS), filter_of(TOOLS), ending=False)
-    taken(outbox)
+        publisher.listen(asked_to_listen(id, TOOLS), filter_of(TOOLS), ending=False)
+    taken_of(outbox)
     publisher.publish(TOOLS)
     publisher.queue_notifications(ready=False)
-    assert [each["params"]["_meta"][ID] for each in taken(outbox)] == [2]
+    assert [each["params"]["_meta"][ID] for each in taken_of(outbox)] == [2]
     full.clear()
     publisher.queue_notifications(ready=False)
-    assert [each["params"]["_meta"][ID] for each in taken(outbox)] == [1]
+    assert [each["params"]["_meta"][ID] for each in taken_of(outbox)] == [1]
