@@ -1386,4 +1386,16 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "_LONGEST_ID: Final = 18",
         "no id in use has 18 characters as a number, since it is at most 2**53 - 1",
     ),
+    Equivalent(
+        "mcp_core/protocol/connection/_unreadable.py::UnreadableInput.message_received",
+        "if self._unaddressed_for:\n    ...",
+        "if True:\n    ...",
+        "of no requests none is open",
+    ),
+    Equivalent(
+        "mcp_core/protocol/input_requests/_rounds.py::_message_in",
+        "return replace(message, content=message.content[0])",
+        "return replace(message, content=message.content[-1])",
+        "there is one block only",
+    ),
 )

@@ -501,3 +501,16 @@ def test_unreadable_probe_response_falls_back_to_the_handshake() -> None:
     assert_rejected(harness.receive(f'{{"jsonrpc":"2.0","id":{probe["id"]},"result":NaN}}'))
     (asked,) = harness.take_sent()
     assert asked["method"] == "initialize"
+
+
+def test_flood_of_as_many_bytes_as_a_message_may_have_fails_nothing() -> None:
+    """One byte more does. After a flood, and after a message, the bytes are counted anew."""
+    harness, ids = waiting_client(1)
+    for _ in range(2):
+        assert failures(harness.receive(*["y" * 40] * (LIMIT // 40))) == {}
+        assert failures(harness.receive("y")).keys() == set(ids)
+        ids = [harness.conn.send_request("tools/list")]
+    harness.receive("y" * 40)
+    harness.receive(notification("odd"))
+    assert failures(harness.receive(*["y" * 40] * (LIMIT // 40))) == {}
+    assert failures(harness.receive("y")).keys() == set(ids)
