@@ -204,6 +204,18 @@ def test_file_without_messages_is_refused(data: bytes) -> None:
         Read(data)
 
 
+def test_file_without_messages_is_refused_once() -> None:
+    """It may grow: until then, more bytes are needed."""
+    reader = LogReader()
+    for data in (b"hello\n", b""):
+        reader.feed(data)
+    with pytest.raises(InvalidTrace, match="no message of JSON-RPC was found in it"):
+        reader.next_line()
+    assert reader.next_line() is None
+    reader.feed(lines_of([PING]))
+    assert isinstance(reader.next_line(), TraceLine)
+
+
 def test_batch_of_a_line_is_one_message() -> None:
     found = Read(lines_of([PING, [PONG, {**PONG, "id": 2}]]))
     assert [type(json.loads(line.raw or "")) for line in found.messages] == [dict, list]
