@@ -903,17 +903,13 @@ def test_only_an_answer_about_revisions_is_a_refused_one(
 
 def test_paused_timeout_begins_again() -> None:
     """It is paused while a user logs in. A request without a timeout has none."""
-    opener = VersionNegotiation(client_config(D, initialize_timeout=7.0), None)
-    opener.pause_timeout(1.0)
-    assert opener.deadline is None
-    opener.advance(None, 1, 10.0)
-    assert opener.deadline == 17.0
-    opener.pause_timeout(None)
-    assert opener.deadline is None
-    assert not opener.is_due(100.0)
-    opener.pause_timeout(100.0)
-    assert opener.deadline == 107.0
-    unlimited = VersionNegotiation(client_config(D), None)
-    unlimited.advance(None, 1, 10.0)
-    unlimited.pause_timeout(100.0)
-    assert unlimited.deadline is None
+    for timeout, expected in ((7.0, [17.0, None, 107.0]), (None, [None, None, None])):
+        opener = VersionNegotiation(client_config(D, initialize_timeout=timeout), None)
+        opener.pause_timeout(1.0)
+        deadlines = [opener.deadline]
+        opener.advance(None, 1, 10.0)
+        deadlines.append(opener.deadline)
+        for now in (None, 100.0):
+            opener.pause_timeout(now)
+            deadlines.append(opener.deadline)
+        assert deadlines == [None, *expected]

@@ -86,7 +86,7 @@ _PYTHON: Final = [
     "root=JSONRPCResponse(jsonrpc='2.0', id=1, result={'a': -1.5})",
     "root=JSONRPCError(jsonrpc='2.0', id=1, error=ErrorData(code=-1, message='m', data=None))",
     "JSONRPCRequest(method='ping', params=None, jsonrpc='2.0', id=1)",
-    "SessionMessage(message=JSONRPCMessage(root=Ping(method='ping', jsonrpc='2.0', id=1)), metadata=x)",
+    "SessionMessage(message=Other(root=Ping(method='ping', jsonrpc='2.0', id=1)), metadata=x)",
     "method='ping' params=None jsonrpc='2.0' id=1",
     "jsonrpc='2.0' id=1 result={'a': 1}",
     "jsonrpc='2.0' id=1 error=ErrorData(code=-1, message='m', data={'x': 1})",
