@@ -45,6 +45,21 @@ class PumpingToken:
         self.router.pump(lambda conversation, event: self.seen.append("again"))
 
 
+def test_exchange_begins_with_nothing_but_its_request() -> None:
+    harness = RouterHarness()
+    head = RequestHead(b"GET", b"/mcp", GET)
+    for target in (b"/mcp", b"/other"):
+        exchange = harness.router.begin(RequestHead(b"PUT", target, GET), 0.0)
+        assert (exchange.token, exchange.principal, exchange.address) == (None, "", "")
+        assert (exchange.record, exchange.socket, exchange.wants_websocket) == (None, None, False)
+        assert (exchange.over, exchange.close_after, exchange.buffered) == (False, False, 0)
+        given = harness.router.begin(head, 0.0, token="t", principal="ann", address="10.0.0.1")
+        assert (given.token, given.principal, given.address) == ("t", "ann", "10.0.0.1")
+    assert harness.router.unread_limit == 16 * 1024 * 1024
+    assert Router({}).unread_limit == 0
+    assert harness.router.recorder is None
+
+
 @pytest.mark.parametrize(
     ("target", "status"),
     [

@@ -8,7 +8,7 @@ import pytest
 from msgspec import json
 
 from mcp_core import ConnectionClosed, Limits
-from mcp_core.http import HttpLimits
+from mcp_core.http import Exchange, HttpLimits
 from mcp_core.http.server._session import Conversation, Session
 from mcp_core.registry import Server
 from tests.core.http.test_isolation import B, C, Fifty, cancelled, left_over
@@ -663,3 +663,29 @@ def test_resume_forgets_old_cancelled_streams() -> None:
     assert len(session_of(run.client).cancelled_streams) == 32
     assert run.resume(b"3-0").status == 400
     assert run.resume(b"42-0").status == 405
+
+
+def test_batch_is_ready_once_all_its_responses_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before, there is nothing to write, so its connection is not woken."""
+    harness = RouterHarness()
+    client = harness.session(B)
+    calls = [
+        request(steps, "tools/call", {"name": "slow", "arguments": {"steps": steps}})
+        for steps in (1, 3)
+    ]
+    reply = client.post(calls)
+    ready: list[object] = []
+    usual = harness.router.ready
+
+    def noted() -> list[Exchange]:
+        found = usual()
+        ready.extend(found)
+        return found
+
+    monkeypatch.setattr(harness.router, "ready", noted)
+    harness.step(3)
+    assert ready == []
+    assert reply.status == 0
+    harness.step()
+    assert ready == [reply.exchange]
+    assert [each["id"] for each in reply.messages] == [1, 3]
