@@ -54,6 +54,15 @@ _LIMITS: Final = HttpLimits(body_time=50.0, idle=40.0, initialize=25.0)
 _Request = Callable[[RouterHarness, SessionClient | None], Reply]
 
 
+class _SseClient(SessionClient):
+    """A session over HTTP+SSE, whose messages go to a URL of its own."""
+
+    def __init__(self, harness: RouterHarness, stream: Reply) -> None:
+        super().__init__(harness, b"", _A, "")
+        self.headers = []
+        self.target = stream.events[0][1]
+
+
 def _sent(
     verb: bytes,
     headers: Headers,
@@ -62,12 +71,13 @@ def _sent(
 ) -> _Request:
     """Return a request, with the headers of its session that it doesn't have itself."""
     own = {name for name, _ in headers}
-    return lambda harness, client: harness.send(
-        verb,
-        [*headers, *(each for each in _of_session(client) if each[0] not in own)],
-        body,
-        target,
-    )
+
+    def send(harness: RouterHarness, client: SessionClient | None) -> Reply:
+        more = [each for each in _of_session(client) if each[0] not in own]
+        place = client.target if isinstance(client, _SseClient) and target == b"/mcp" else target
+        return harness.send(verb, [*headers, *more], body, place)
+
+    return send
 
 
 def _of_session(client: SessionClient | None) -> Headers:
@@ -114,6 +124,9 @@ _CANCELLED: Final = {
 }
 _NOTED: Final = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
 _ANSWER: Final = {"jsonrpc": "2.0", "id": 5, "result": {}}
+_AS_EVENTS: Final = (
+    "content-type: text/event-stream; cache-control: no-cache, no-transform; x-accel-buffering: no"
+)
 _ACCEPT_JSON: Final = (b"accept", b"application/json")
 _ACCEPT_EVENTS: Final = (b"accept", b"text/event-stream")
 _PROGRESS: Final = {"_meta": {"progressToken": "q"}}
@@ -283,6 +296,19 @@ def _uninitialized() -> tuple[RouterHarness, SessionClient]:
     return harness, SessionClient(harness, id, D, "")
 
 
+def _over_sse() -> tuple[RouterHarness, SessionClient]:
+    harness = _harness()
+    client = _SseClient(harness, harness.get())
+    for message in (initialize(_A), {"jsonrpc": "2.0", "method": "notifications/initialized"}):
+        _posted(message)(harness, client)
+    return harness, client
+
+
+def _without_streams() -> tuple[RouterHarness, SessionClient]:
+    harness = _harness(get_stream=False, listen=False)
+    return harness, harness.session(D)
+
+
 def _closing() -> tuple[RouterHarness, None]:
     harness = _harness()
     harness.router.shutdown()
@@ -298,6 +324,8 @@ ENDPOINTS: Final[dict[str, Callable[[], tuple[RouterHarness, SessionClient | Non
     "a session of 2025-03-26": lambda: _with_session(_B),
     "a session of 2025-11-25": lambda: _with_session(D),
     "a session whose handshake isn't complete": _uninitialized,
+    "a session over HTTP+SSE": _over_sse,
+    "a session without streams": _without_streams,
 }
 
 
@@ -324,7 +352,8 @@ class _Shown:
         if reply.status and not self.has_head:
             self.has_head = True
             kept = [f"{name.decode()}: {value.decode()}" for name, value in reply.headers.items()]
-            parts.append(f"{reply.status} [{'; '.join(kept)}]")
+            shown = "; ".join(kept).replace(_AS_EVENTS, "as events")
+            parts.append(f"{reply.status} [{shown}]")
         if len(reply.body) > self.seen:
             parts.append(_shortened(reply.body[self.seen :]))
             self.seen = len(reply.body)
@@ -345,11 +374,9 @@ def _answer_and_rest(
     make: Callable[[], tuple[RouterHarness, SessionClient | None]], send: _Request
 ) -> str:
     harness, client = make()
-    if client is not None:
-        harness.replies.clear()
+    before = {reply: len(reply.body) for reply in harness.replies.values()}
     shown = _Shown(send(harness, client))
     lines = [shown.next() or "nothing"]
-    other = {reply: len(reply.body) for reply in harness.replies.values()}
     for _ in range(4):
         harness.step()
         more = shown.next()
@@ -365,9 +392,10 @@ def _answer_and_rest(
         f"{', idle' if endpoint.idle else ''}, {endpoint.log.bytes} bytes, "
         f"{len(harness.jobs)} jobs{_unsent(shown.reply)}]"
     )
-    for reply, before in other.items():
-        if reply is not shown.reply and len(reply.body) > before:
-            lines.append(f"the other response: {_shortened(reply.body[before:])}")
+    for reply in harness.replies.values():
+        more = _shortened(reply.body[before.get(reply, 0) :])
+        if reply is not shown.reply and more:
+            lines.append(f"another response: {more}{' end' if reply.ended else ''}")
     harness.router.close()
     harness.pump()
     more = shown.next()

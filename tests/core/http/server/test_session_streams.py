@@ -689,3 +689,15 @@ def test_batch_is_ready_once_all_its_responses_are_there(monkeypatch: pytest.Mon
     harness.step()
     assert ready == [reply.exchange]
     assert [each["id"] for each in reply.messages] == [1, 3]
+
+
+def test_answered_one_shot_retires_and_leaves_nothing_to_look_at() -> None:
+    harness = RouterHarness()
+    harness.unread = True
+    exchange = harness.call(1, text="x").exchange
+    conversation = exchange.conversation
+    assert conversation is not None
+    assert len(harness.router.actions_to_send(exchange)) == 3
+    assert conversation.retired
+    assert (harness.endpoint.dirty, list(harness.endpoint.one_shots)) == ({}, [])
+    assert conversation.retire() is True

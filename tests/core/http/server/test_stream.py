@@ -339,3 +339,16 @@ def test_long_responses_that_were_not_sent_are_dropped() -> None:
 
 def result(id: int | str, text: str) -> bytes:
     return encode_result(id, encode({"text": text}))
+
+
+def test_log_counts_nothing_for_a_stream_without_messages() -> None:
+    log = EventLog(HttpLimits())
+    stream = filled(0)
+    log.retain(stream, 0.0)
+    assert (log.bytes, stream.counted_bytes) == (0, 0)
+    stream.add_message(b"abc")
+    log.retain(stream, 0.0)
+    assert log.bytes == stream.counted_bytes == COST + 3
+    stream.clear()
+    log.retain(stream, 0.0)
+    assert (log.bytes, stream.counted_bytes) == (0, 0)
