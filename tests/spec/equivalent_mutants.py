@@ -1398,4 +1398,160 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "return replace(message, content=message.content[-1])",
         "there is one block only",
     ),
+    Equivalent(
+        "mcp_core/host/config/_policy.py::_parse_pattern",
+        (
+            "@lru_cache(maxsize=1024)\ndef _parse_pattern(pattern: str) -> _UrlPattern | "
+            "None:\n    ..."
+        ),
+        (
+            "@lru_cache(maxsize=1025)\ndef _parse_pattern(pattern: str) -> _UrlPattern | "
+            "None:\n    ..."
+        ),
+        "the size of a pure function's cache changes no result",
+    ),
+    Equivalent(
+        "mcp_core/host/config/_policy.py::_parse_pattern",
+        (
+            "@lru_cache(maxsize=1024)\ndef _parse_pattern(pattern: str) -> _UrlPattern | "
+            "None:\n    ..."
+        ),
+        (
+            "@lru_cache(maxsize=1023)\ndef _parse_pattern(pattern: str) -> _UrlPattern | "
+            "None:\n    ..."
+        ),
+        "the size of a pure function's cache changes no result",
+    ),
+    Equivalent(
+        "mcp_core/host/config/_url_readings.py::read_target",
+        (
+            "@lru_cache(maxsize=256)\ndef read_target(target: str) -> frozenset[str] | None:\n "
+            "   ..."
+        ),
+        (
+            "@lru_cache(maxsize=257)\ndef read_target(target: str) -> frozenset[str] | None:\n "
+            "   ..."
+        ),
+        "the size of a pure function's cache changes no result",
+    ),
+    Equivalent(
+        "mcp_core/host/config/_url_readings.py::read_target",
+        (
+            "@lru_cache(maxsize=256)\ndef read_target(target: str) -> frozenset[str] | None:\n "
+            "   ..."
+        ),
+        (
+            "@lru_cache(maxsize=255)\ndef read_target(target: str) -> frozenset[str] | None:\n "
+            "   ..."
+        ),
+        "the size of a pure function's cache changes no result",
+    ),
+    Equivalent(
+        "mcp_core/host/_audit.py::_known",
+        "@lru_cache(8)\ndef _known(secrets: frozenset[str]) -> KnownSecrets:\n    ...",
+        "@lru_cache(9)\ndef _known(secrets: frozenset[str]) -> KnownSecrets:\n    ...",
+        "the size of a pure function's cache changes no result",
+    ),
+    Equivalent(
+        "mcp_core/host/_audit.py::_known",
+        "@lru_cache(8)\ndef _known(secrets: frozenset[str]) -> KnownSecrets:\n    ...",
+        "@lru_cache(7)\ndef _known(secrets: frozenset[str]) -> KnownSecrets:\n    ...",
+        "the size of a pure function's cache changes no result",
+    ),
+    Equivalent(
+        "mcp_core/adapters/_redis_client.py::_digest",
+        "@lru_cache(64)\ndef _digest(script: str) -> str:\n    ...",
+        "@lru_cache(65)\ndef _digest(script: str) -> str:\n    ...",
+        "the size of a pure function's cache changes no result",
+    ),
+    Equivalent(
+        "mcp_core/adapters/_redis_client.py::_digest",
+        "@lru_cache(64)\ndef _digest(script: str) -> str:\n    ...",
+        "@lru_cache(63)\ndef _digest(script: str) -> str:\n    ...",
+        "the size of a pure function's cache changes no result",
+    ),
+    Equivalent(
+        "mcp_core/host/_supervision.py::ServerSupervisor.__init__",
+        "self._deaths = 0",
+        "pass",
+        "a server connects before it can end, and connecting sets it",
+    ),
+    Equivalent(
+        "mcp_core/host/_supervision.py::ServerSupervisor.__init__",
+        "self._deaths = 0",
+        "self._deaths = 1",
+        "a server connects before it can end, and connecting sets it",
+    ),
+    Equivalent(
+        "mcp_core/host/_supervision.py::ServerSupervisor.__init__",
+        "self._deaths = 0",
+        "self._deaths = -1",
+        "a server connects before it can end, and connecting sets it",
+    ),
+    Equivalent(
+        "mcp_core/host/edit/_entries.py::find_entry_line",
+        "position, node = (0, parse_json(text, client.syntax))",
+        "position, node = (1, parse_json(text, client.syntax))",
+        "the path has a name at least, whose position takes its place",
+    ),
+    Equivalent(
+        "mcp_core/host/edit/_entries.py::find_entry_line",
+        "position, node = (0, parse_json(text, client.syntax))",
+        "position, node = (-1, parse_json(text, client.syntax))",
+        "the path has a name at least, whose position takes its place",
+    ),
+    Equivalent(
+        "mcp_core/host/edit/_removal.py::_has_all_others",
+        "try:\n    ...\nexcept tomllib.TOMLDecodeError:\n    return False",
+        "try:\n    ...\nexcept Exception:\n    return False",
+        "nothing else is raised: the text was read, and has become shorter",
+    ),
+    Equivalent(
+        "mcp_core/host/edit/_removal.py::_find_removals",
+        (
+            "if not rest.replace(',', '', 1 if after is not None else 0).strip(' "
+            "\\t\\r\\n'):\n    ..."
+        ),
+        (
+            "if not rest.replace(',', '', 1 if after is not None else -1).strip(' "
+            "\\t\\r\\n'):\n    ..."
+        ),
+        "without a comma at either side, the rest has commas in comments only",
+    ),
+    Equivalent(
+        "mcp_core/host/edit/_removal.py::_comma_after",
+        "commas = find_commas(text, position, min(starts, default=parent.end - 1))",
+        "commas = find_commas(text, position, min(starts, default=parent.end - 0))",
+        "the last character of an object is not a comma",
+    ),
+    Equivalent(
+        "mcp_core/host/edit/_toml_places.py::find_toml_statements",
+        "position = 0",
+        "position = -1",
+        "a pattern searches from 0 where a negative index is given",
+    ),
+    Equivalent(
+        "mcp_core/host/edit/_toml_places.py::find_toml_places",
+        "for depth in range(1, len(statement.path) + 1):\n    ...",
+        "for depth in range(1, len(statement.path) + 2):\n    ...",
+        "it looks at the whole path a second time",
+    ),
+    Equivalent(
+        "mcp_core/host/edit/_toml_places.py::_read_part",
+        "if part[0] not in '\"\\'':\n    ...",
+        "if part[-1] not in '\"\\'':\n    ...",
+        "a part that begins with a quote ends with it, and no other part has one",
+    ),
+    Equivalent(
+        "mcp_core/host/edit/_toml_places.py::_end_of_statement",
+        "depth += 1 if mark in '[{' else -1",
+        "depth += 1 if mark in '[{_' else -1",
+        "a mark is a bracket or a line feed",
+    ),
+    Equivalent(
+        "mcp_core/host/edit/_toml_places.py::_end_of_string",
+        "return len(text)",
+        "return None",
+        "in a text that tomllib has read, each string ends",
+    ),
 )

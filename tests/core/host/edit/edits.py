@@ -35,7 +35,7 @@ from mcp_core.host.edit._json_edit import find_edits, parse_json, set_member
 from mcp_core.host.edit._registration import replaces_another
 from mcp_core.host.edit._removal import remove_json_member, remove_toml_member
 from mcp_core.host.edit._toml_edit import read_toml, set_toml_flag, set_toml_members
-from mcp_core.host.edit._toml_places import find_toml_statements
+from mcp_core.host.edit._toml_places import find_toml_places, find_toml_statements
 from tests.kept import read_kept, write_kept
 
 if TYPE_CHECKING:
@@ -77,6 +77,10 @@ _JSON: Final = (
     '{"s": {"a": true, "b": 1}}',
     '{"s": {"a": 1}, "s2": {}} // end',
     '{"s": {"x": [[], {}, [{"a": [0]}]], "a": ""}}',
+    '{"s": {"a": 1 /* , */, "b": 2, }}',
+    '{"s": {"b":2 ,"a":1}}',
+    '{"s": {"b": 2,// c\n"a": 1}}',
+    '{"s": {"x": "a" // ,\n, "a": 1}}',
     '{"s": {"a": 1',
     '{"s": {"a": 1}]',
     '{"s": [1, 2',
@@ -125,6 +129,8 @@ _TOML: Final = (
     "# first\n[m.a] # a\n# in\nc = 1\n# after\n\n# next\n[n]\n",
     "[m.a]\r\nc = 1\r\n\r\n# next\r\n[n]\r\n",
     "[m.a]\nc = 1",
+    "x = 1\n[m.a]",
+    "[m.a]\nc = [\n[1],\n2]\n_d = {}\n",
     "[m.a]\nc = [\n",
     "[m.a]\nc = 'x\n",
     "m",
@@ -252,6 +258,7 @@ def _edits_of_toml(text: str, path: tuple[str, str]) -> Iterator[str]:
     except ConfigFileError:
         return
     yield _line("statements", lambda: [tuple(each) for each in find_toml_statements(text)])
+    yield _line("places", find_toml_places, text)
     for members in {"command": "/p"}, _ENTRY:
         yield _change(f"set {', '.join(members)}", text, set_toml_members, path, members)
     for depth in 1, 2:
