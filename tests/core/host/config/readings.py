@@ -20,9 +20,9 @@ from tests.kept import read_kept, write_kept
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mcp_core.host import ConfigProblem
+    from mcp_core.host import ConfigFile, ConfigProblem
 
-__all__ = ["FileToRead", "files_to_read", "kept_readings", "reading_of"]
+__all__ = ["FileToRead", "files_to_read", "kept_readings", "reading_of", "text_of_reading"]
 
 _FILE: Final = Path(__file__).with_name("readings.txt")
 
@@ -62,7 +62,11 @@ def files_to_read() -> list[FileToRead]:
 
 def reading_of(read: FileToRead) -> str:
     """Return what the file has: its format, its inputs, servers and problems, in lines."""
-    found = read_config(read.text, file=read.file)
+    return text_of_reading(read_config(read.text, file=read.file))
+
+
+def text_of_reading(found: ConfigFile) -> str:
+    """Return what a file has, as `reading_of` does."""
     begin = [found.format, ".".join(found.servers_path), *(["has servers"] * found.has_servers)]
     lines = [f"  {', '.join(filter(None, begin))}"]
     for name, each in (*found.inputs.items(), *found.servers.items()):

@@ -223,7 +223,12 @@ def edits_to_make() -> dict[str, Iterator[str]]:
         **{f"JSON {n}": _edits_of_json(*each) for n, each in enumerate(json_texts)},
         **{f"TOML {n}": _edits_of_toml(*each) for n, each in enumerate(toml_texts)},
         **{f"client {name}": _entries_of(client) for name, client in CLIENT_FORMATS.items()},
-        **{f"plans of {name}": _plans_of(CLIENT_FORMATS[name]) for name in planned},
+        **{f"new file of {name}": _plans(CLIENT_FORMATS[name], "") for name in planned},
+        **{
+            f"plans of {name} {n}": _plans_of(CLIENT_FORMATS[name], entry)
+            for name in planned
+            for n, entry in enumerate(_ENTRIES)
+        },
         "plans of lists": _plans_of_lists(),
     }
 
@@ -300,10 +305,8 @@ def _entries_of(client: ClientFormat) -> Iterator[str]:
             yield f"      replaced: {found}"
 
 
-def _plans_of(client: ClientFormat) -> Iterator[str]:
-    yield from _plans(client, "")
-    for entry in _ENTRIES:
-        yield from _plans(client, _document(client, entry))
+def _plans_of(client: ClientFormat, entry: Any) -> Iterator[str]:
+    yield from _plans(client, _document(client, entry))
 
 
 def _plans_of_lists() -> Iterator[str]:
