@@ -427,8 +427,7 @@ _RESERVED_LABELS: Final = ("modelcontextprotocol", "mcp")
 
 
 def _is_reserved(key: str, facts: RevisionFacts) -> bool:
-    prefix, slash, _ = key.rpartition("/")
-    labels = prefix.lower().split(".") if slash else []
+    labels = key.rpartition("/")[0].lower().split(".")
     if facts.reserves_any_label:
         return any(label in _RESERVED_LABELS for label in labels[:-1])
     return len(labels) > 1 and labels[1] in _RESERVED_LABELS

@@ -89,12 +89,12 @@ class Rule(Struct, frozen=True, kw_only=True):
     judge: Callable[..., Outcome]
     rows: tuple[str, ...]
     on: On
-    methods: tuple[str, ...] = ()
-    sender: Side | None = None
-    needs_history: bool = False
-    needs_time: bool = False
-    in_doubt: bool = False
-    any_revision: bool = False
+    methods: tuple[str, ...]
+    sender: Side | None
+    needs_history: bool
+    needs_time: bool
+    in_doubt: bool
+    any_revision: bool
 
     def row_for(self, candidates: Revisions) -> str | None:
         """Return the row that applies in all revisions of `candidates`, or None."""

@@ -224,7 +224,20 @@ def test_rule_stacked_on_one_function_adds_a_rule_each_in_order() -> None:
     assert [each.rows for each in added] == [("RPC-1",), ("RPC-2",), ("RPC-3",)]
     assert [each.judge("x") for each in added] == ["x a b", "x", "x c"]
     # A rule is certain, and judges each message of its revisions, unless it says otherwise.
-    assert added[1] == Rule(check=named, judge=named, rows=("RPC-2",), on="close")
+    assert added[1] == Rule(
+        check=named,
+        judge=named,
+        rows=("RPC-2",),
+        on="close",
+        methods=(),
+        sender=None,
+        needs_history=False,
+        needs_time=False,
+        in_doubt=False,
+        any_revision=False,
+    )
+    with pytest.raises(AttributeError):  # all conversations share it
+        added[1].in_doubt = True  # type: ignore[misc]
 
 
 def test_rules_judge_no_reading_and_no_decision() -> None:
