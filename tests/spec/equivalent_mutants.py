@@ -1554,4 +1554,36 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "return None",
         "in a text that tomllib has read, each string ends",
     ),
+    Equivalent(
+        "mcp_core/trace/judge/rules/_errors.py::prompt_needs_its_arguments",
+        "return RuleFailure(f'a prompt is given without its required argument {show(min(m"
+        "issing))}', (request.line,), is_certain=state.lists.changed.get('prompts/list', "
+        "0) <= known.asked)",
+        "return RuleFailure(f'a prompt is given without its required argument {show(min(m"
+        "issing))}', (request.line,), is_certain=state.lists.changed.get('prompts/list', "
+        "-1) <= known.asked)",
+        "lines have numbers from 1 on",
+    ),
+    Equivalent(
+        "mcp_core/trace/judge/rules/_errors.py::prompt_needs_its_arguments",
+        "return RuleFailure(f'a prompt is given without its required argument {show(min(m"
+        "issing))}', (request.line,), is_certain=state.lists.changed.get('prompts/list', "
+        "0) <= known.asked)",
+        "return RuleFailure(f'a prompt is given without its required argument {show(min(m"
+        "issing))}', (request.line,), is_certain=state.lists.changed.get('prompts/list', "
+        "1) <= known.asked)",
+        "lines have numbers from 1 on",
+    ),
+    Equivalent(
+        "mcp_core/trace/judge/_message.py::SeenRequest.__init__",
+        "self.shares_token = False",
+        "self.shares_token = True",
+        "`Requests.add` sets it for requests with a token, and others aren't asked for it",
+    ),
+    Equivalent(
+        "mcp_core/trace/judge/_message.py::holds_until",
+        "return message.time + max(_HOLDS, seconds(message.result.get('ttlMs')) or 0.0)",
+        "return message.time + max(_HOLDS, seconds(message.result.get('ttlMs')) or 1.0)",
+        "`_HOLDS` is greater",
+    ),
 )
