@@ -1586,4 +1586,16 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "return message.time + max(_HOLDS, seconds(message.result.get('ttlMs')) or 1.0)",
         "`_HOLDS` is greater",
     ),
+    Equivalent(
+        "mcp_core/http/server/_websocket_session.py::WebSocketSessions.__init__",
+        "self._numbers = count(1)",
+        "self._numbers = count(0)",
+        "they only tell checks apart",
+    ),
+    Equivalent(
+        "mcp_core/http/server/_websocket_session.py::WebSocketSessions.__init__",
+        "self._numbers = count(1)",
+        "self._numbers = count(2)",
+        "they only tell checks apart",
+    ),
 )

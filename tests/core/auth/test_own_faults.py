@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,9 @@ from mcp_core.auth.client import _callback as callbacks
 from mcp_core.auth.client import _discovery as discovery
 from mcp_core.auth.client import _dpop_signer as dpop_signer
 from mcp_core.auth.client import _registration as registration
+from mcp_core.auth.client import _token_request as token_request
 from mcp_core.auth.client import _tokens as tokens
+from mcp_core.auth.client._registration import ClientIdentity
 from mcp_core.auth.server import _dpop_verifier as dpop_verifier
 from mcp_core.auth.server import _grant as grants
 from mcp_core.auth.server import _introspection as introspection
@@ -30,7 +33,7 @@ from tests.core.auth.minting import (
     run_with_replies,
     token,
 )
-from tests.core.auth.play import AS, REDIRECT, Clock, Entropy, authority
+from tests.core.auth.play import AS, REDIRECT, Clock, Entropy, authority, profile
 
 ENDPOINT = f"{ISSUER}/introspect"
 
@@ -80,6 +83,21 @@ def read_the_callback() -> object:
     return callbacks.read_callback(url, request, iss_required=True)
 
 
+def send_assertion() -> object:
+    key = Secret(json.dumps(HOLDER.as_dict(private=True)))
+    made_by = profile(client_id="c", private_key=key, issuer=AS)
+    client = token_request.TokenEndpointClient(
+        authority(),
+        ClientIdentity("c", "private_key_jwt"),
+        made_by,
+        None,
+        allow_loopback=True,
+        entropy=Entropy(),
+        wall_time=Clock(),
+    )
+    return next(client.client_credentials(()))
+
+
 JWK = b'{"kty":"EC","crv":"P-256","x":"%b","y":"%b"}' % (b"A" * 43, b"A" * 43)
 ROWS: list[tuple[Any, str, Callable[[], object]]] = [
     (grants, "parse_members", lambda: grants.read_claims(b"{}")),
@@ -105,6 +123,7 @@ ROWS: list[tuple[Any, str, Callable[[], object]]] = [
         "new_key",
         lambda: dpop_signer.DpopSigner(Secret("A" * 43), entropy=Entropy(), wall_time=Clock()),
     ),
+    (token_request, "private_key", send_assertion),
     (tokens, "_decode", lambda: tokens.decode_tokens(b"{}")),
     (
         registration,

@@ -198,6 +198,7 @@ LOGINS: Final[dict[str, dict[str, _Login]]] = {
         "no server": _with_replies(
             document_reply(resource=MCP, authorization_servers=[]), at=f"{PRM}/mcp"
         ),
+        "no list of servers": _with_replies(document_reply(resource=MCP), at=f"{PRM}/mcp"),
         "two servers": _with_replies(resource(AS, _OTHER), at=f"{PRM}/mcp"),
         "two servers, one configured": _with_replies(
             resource(_OTHER, f"{AS}/"), at=f"{PRM}/mcp", issuer=AS, client_id="mine"

@@ -286,6 +286,18 @@ def _calling_sse() -> tuple[Net, HttpCall, Any]:
     return net, net.call(), id
 
 
+def _responding_over_sse() -> tuple[Net, HttpCall, Any]:
+    net, post, _ = _calling_sse()
+    net.answer(post)
+    stream = 2  # the stream is the second call
+    for message in (result(1, initialize_result(A)), request("s1", "roots/list")):
+        net.http.response_data(stream, event(message), net.now)
+    net.answer(net.call())
+    net.events()
+    net.conn.send_result("s1", {"roots": []})
+    return net, net.call(), None
+
+
 def _calling(
     version: str = D,
     method: str = "tools/call",
@@ -381,6 +393,7 @@ STAGES: Final[dict[str, _Stage]] = {
     "the end of a session": _ending,
     "the stream of HTTP+SSE": _opening_sse,
     "initialize over HTTP+SSE": _calling_sse,
+    "a response over HTTP+SSE": _responding_over_sse,
 }
 
 
@@ -394,6 +407,7 @@ FOLLOWED: Final = [
         "subscriptions/listen",
         "logging/setLevel",
         "a tools/call with options",
+        "a response over HTTP+SSE",
     )
 ]
 

@@ -33,6 +33,7 @@ _PLACES: Final = {
     "to HTTP": b"https://server.example/other",
     "elsewhere": b"wss://other.example/other",
     "to itself": b"/mcp",
+    "below": b"/mcp/below",
 }
 _CHALLENGES: Final = (b"Bearer", b'Bearer error="invalid_token", scope="a b"')
 

@@ -10,6 +10,7 @@ from msgspec import json
 from mcp_core import ConnectionClosed, Limits
 from mcp_core.http import Exchange, HttpLimits
 from mcp_core.http.server._session import Conversation, Session
+from mcp_core.protocol.subscriptions._server import Change
 from mcp_core.registry import Server
 from tests.core.http.test_isolation import B, C, Fifty, cancelled, left_over
 from tests.harness.wire.router import (
@@ -65,6 +66,25 @@ def test_changes_are_held_back_while_the_stream_is_full(size: int, full: bool, r
         full,
         room,
     )
+
+
+def test_change_that_was_held_back_is_sent_once_the_stream_was_read() -> None:
+    harness = RouterHarness()
+    reply = harness.session().get()
+    exchange = reply.exchange
+    conversation, stream = exchange.conversation, exchange.stream
+    assert conversation is not None
+    assert stream is not None
+    harness.unread = True
+    stream.add_message(b'"%b"' % (b"x" * 16 * 1024))
+    conversation.conn.send_change(Change("tools"))
+    conversation.mark_dirty()
+    harness.pump()
+    assert len(stream.messages) == 1
+    harness.read(exchange)
+    harness.unread = False
+    harness.pump()
+    assert reply.messages[-1]["method"] == "notifications/tools/list_changed"
 
 
 @pytest.mark.parametrize(("size", "full"), [(64 * 1024, False), (64 * 1024 + 1, True)])
