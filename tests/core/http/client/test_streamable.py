@@ -1276,3 +1276,17 @@ def test_streamable_repr_counts_calls_and_held_messages() -> None:
         "<HttpClient of http://server.example/mcp: <Connection client READY"
     )
     assert repr(net.http).endswith(", 1 calls, 0 waiting>")
+
+
+def test_result_of_a_request_that_is_still_held_is_taken() -> None:
+    """A server cannot know its id yet, but may guess it: the request has ended all the same."""
+    net = open_client(D, stream=True)
+    _, gate = send_call(net, "logging/setLevel", {"level": "info"})
+    held = net.conn.send_request("tools/list")
+    assert net.new_calls() == []
+    net.http.response_data(3, event(result(held, LIST)), net.now)
+    found = net.event()
+    assert isinstance(found, ResultReceived)
+    assert (found.id, net.dropped) == (held, [])
+    net.answer(gate, result(posted_message(gate)["id"], {}))
+    assert isinstance(net.event(), ResultReceived)
