@@ -69,6 +69,7 @@ def test_changes_are_held_back_while_the_stream_is_full(size: int, full: bool, r
 
 
 def test_change_that_was_held_back_is_sent_once_the_stream_was_read() -> None:
+    """Nothing else reminds the conversation of it: no event, message or timer follows."""
     harness = RouterHarness()
     reply = harness.session().get()
     exchange = reply.exchange
