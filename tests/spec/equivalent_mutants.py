@@ -1337,20 +1337,8 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
     Equivalent(
         "mcp_core/protocol/messages/_lenient_results.py::LenientReader._read",
         "return self._read_list(typing.get_args(listed[0])[0], data, place, error)",
-        "return self._read_list(typing.get_args(listed[-1])[0], data, place, error)",
-        "no type of a result is one of two lists",
-    ),
-    Equivalent(
-        "mcp_core/protocol/messages/_lenient_results.py::LenientReader._read",
-        "return self._read_list(typing.get_args(listed[0])[0], data, place, error)",
         "return self._read_list(typing.get_args(listed[0])[-1], data, place, error)",
         "the type of a list has one argument",
-    ),
-    Equivalent(
-        "mcp_core/protocol/messages/_lenient_results.py::LenientReader._read_block",
-        "if len(items) == 1 and _first(items[0]) == b'{':\n    ...",
-        "if len(items) == 1 and _first(items[-1]) == b'{':\n    ...",
-        "there is one item only",
     ),
     Equivalent(
         "mcp_core/protocol/jsonrpc/_codec.py::has_duplicates",

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_core.trace import Redactor, TraceEncoder, TraceHeader, TraceLine, read_trace
+from mcp_core.trace import (
+    Redactor,
+    TraceEncoder,
+    TraceHeader,
+    TraceLine,
+    encode_line,
+    read_trace,
+)
 
 HEADER = TraceHeader(format_version=1)
 LINE = TraceLine(t=0, sender="client", raw="x" * 1000)
@@ -58,3 +65,19 @@ def test_lines_that_are_encoded_together_are_the_same(limit: int) -> None:
     assert together.encode(lines) == b"".join(alone.encode([line]) for line in lines)
     assert together.is_full == alone.is_full
     assert together.end(9) == alone.end(9)
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        (TraceLine(t=2), 1),
+        (TraceLine(t=2, kind="lost"), 1),
+        (TraceLine(t=2, kind="lost", count=7), 7),
+        (TraceLine(t=2, kind="note", count=7), 1),
+    ],
+)
+def test_dropped_line_counts_as_the_lines_that_it_stands_for(line: TraceLine, count: int) -> None:
+    encoder = TraceEncoder(HEADER, None, 100)
+    encoder.encode([LINE])
+    encoder.encode([line])
+    assert encoder.end(5) == encode_line(TraceLine(t=5, kind="lost", count=1 + count))

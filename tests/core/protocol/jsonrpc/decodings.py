@@ -194,7 +194,15 @@ _PIECES: Final[list[list[bytes]]] = [
 _VALUES: Final[list[Any]] = [
     *(None, True, 1, 1.5, "x", [], {}, float("nan"), float("inf"), float("-inf"), [1.5, None]),
     *([float("nan"), float("inf")], {"a": {"b c": [1, float("nan")]}}, (float("inf"),), {None: 1}),
-    *("\ud800", "a\udc80", ["ok", "x\udfff"], {"\ud800": 1}, {"a": {"\udcff": float("nan")}}),
+    *(
+        "\ud800",
+        "\udc7f",
+        "a\udc80",
+        "\udd00",
+        ["ok", "x\udfff"],
+        {"\ud800": 1},
+        {"a": {"\udcff": float("nan")}},
+    ),
     *({"a": "\ud83d\ude00"}, {1: float("nan")}, {"a-b": "\ud800"}, [[[["\ud800"]]]], 2**70),
     *([2**70, float("nan")], [2**70, {"a": [float("inf")]}], {"a": None, "b": 2.5}, Raw(b"null")),
     *([Raw(b'{"a":null}'), float("nan")], {float("nan")}, frozenset({1.5}), {"x": {"y": "é"}}),

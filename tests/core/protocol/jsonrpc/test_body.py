@@ -263,3 +263,12 @@ def test_values_are_weighed_outside_of_strings(value: Any, size: int) -> None:
         weight = _body._weigh_values(data)
     assert weight == weigh(value)
     assert weight <= 40 * len(data)
+
+
+def test_fault_while_a_batch_is_read_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def decode(*arguments: Any) -> None:
+        raise RuntimeError("ours")
+
+    monkeypatch.setattr(_body, "decode", decode)
+    with pytest.raises(RuntimeError, match="ours"):
+        parse_body(b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', Limits())

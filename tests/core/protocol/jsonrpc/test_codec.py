@@ -939,3 +939,17 @@ def test_halves_are_those_that_the_standard_library_finds(text: str) -> None:
     found = json.loads(data)["result"]["text"]
     whole = "".join("\ufffd" if "\ud800" <= each <= "\udfff" else each for each in found)
     assert json.loads(bytes(result)) == {"text": whole}
+
+
+class BrokenCheck(msgspec.Struct):
+    """A type whose check has a fault of its own."""
+
+    def __post_init__(self) -> None:
+        raise RuntimeError("of the type")
+
+
+def test_fault_of_a_type_is_not_taken_for_a_wrong_payload() -> None:
+    with pytest.raises(RuntimeError, match="of the type"):
+        reader(BrokenCheck)(b"{}")
+    with pytest.raises(InvalidPayload):
+        reader(BrokenCheck)(b"[]")

@@ -335,3 +335,14 @@ def test_negotiate_returns_requested_or_newest(
 ) -> None:
     rows = dialects_of(served)
     assert negotiate(requested, rows).version == answered
+
+
+def test_type_is_unchanged_in_revisions_that_have_all_of_it() -> None:
+    """Its values are encoded as they are."""
+    for version in VERSIONS:
+        dialect = DIALECTS[version]
+        for value in (t.Root("file:///a"), t.CallToolResult(content=[])):
+            dialect.fit(value)
+        found = {each.__name__ for each in dialect.unchanged_types}
+        assert ("Root" in found) is (version in (C, D, E))
+        assert ("CallToolResult" in found) is (version == E)

@@ -391,3 +391,14 @@ def test_mirrored_values_of_ambiguous_arguments_are_rejected(
             mirrored_values(headers, arguments)
     else:
         assert len(mirrored_values(headers, arguments)) == 3
+
+
+def test_schema_has_as_many_parts_as_are_read() -> None:
+    """Members and items count. One more is too many."""
+    for count, is_read in ((99_999, True), (100_000, False)):
+        schema = {"anyOf": [0] * count}
+        if is_read:
+            assert param_headers(schema) == {}
+            continue
+        with pytest.raises(ValueError, match="the schema has more than 100000 parts"):
+            param_headers(schema)

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from mcp_core.trace import ReplayClient
 from tests.core.trace.judge.conversations import META, C, S, ask, error, notify, result
-from tests.core.trace.replay.traces import HANDSHAKE, call, live_server, recorded, text
+from tests.core.trace.replay.traces import CALL, HANDSHAKE, call, live_server, recorded, text
 from tests.levels import long
 
 OPENED = HANDSHAKE[1].message
@@ -560,3 +561,16 @@ def test_ten_lines_with_hidden_values_are_named() -> None:
     hidden = [C(call(id, key="‹redacted 6›")) for id in range(12)]
     plain = [C(call(20, key="open")), C(call(21, key="redacted")), S(text(20, "‹redacted 6›"))]
     assert live_server(recorded([*plain, *hidden])).client.hidden == [*range(5, 15)]
+
+
+@pytest.mark.parametrize(
+    ("gap", "timeout", "deadline"), [(1.0, None, 10.0), (5.0, None, 15.0), (5.0, 4.0, 4.0)]
+)
+def test_response_is_awaited_ten_seconds_by_default(
+    gap: float, timeout: float | None, deadline: float
+) -> None:
+    """It is three times the recorded time if that is more, unless another timeout is given."""
+    session = recorded(CALL, gap=gap).sessions[0]
+    client = ReplayClient(session, response_timeout=timeout) if timeout else ReplayClient(session)
+    client.begin(0.0)
+    assert (client.response_timeout, client.next_deadline) == (timeout or 10.0, deadline)

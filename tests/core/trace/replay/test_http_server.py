@@ -342,3 +342,14 @@ def test_stream_of_a_batch_ends_with_its_last_response() -> None:
     exchange = post(server, [call(8), call(9, "b")])
     assert events(exchange) == [log, text(8, "A"), text(9, "B")]
     assert exchange.is_over
+
+
+def test_answer_to_a_handshake_is_dropped_with_its_exchange() -> None:
+    """The answer waits for its recorded time, and its client has left by then."""
+    player = ReplayServer(recorded([*HANDSHAKE, *CALL]), pace=1.0)
+    server = ReplayHttpServer(player, policy=HostOriginPolicy("127.0.0.1"), new_id=lambda: "s1")
+    left, stayed = post(server, ask(1, "initialize")), post(server, ask(2, "initialize"))
+    server.disconnected(left)
+    server.advance(100.0)
+    assert left.actions_to_send() == []
+    assert json.loads(response(stayed)[2])["id"] == 2
