@@ -46,6 +46,8 @@ def holding(*results: tuple[str, Any, t.CacheableResult], now: float = 0.0) -> R
         (None, 5.0, False),
         (10**400, 1e15, False),
         (10**400, 1e12, True),
+        (10**400, 9e12, True),  # at most 2**53 milliseconds
+        (10**400, 9.1e12, False),
     ],
 )
 def test_cache_entry_expires_after_ttl(ttl: int | None, now: float, fresh: bool) -> None:
@@ -281,6 +283,40 @@ def test_cache_over_size_limit_drops_oldest() -> None:
     assert cache.get("resources/read", {"uri": "a:9"}, 0.0) is None
     assert cache.get("resources/read", {"uri": "a:2"}, 0.0) is not None
     assert repr(cache).startswith("<ResultCache of 2 results, 62")
+
+
+def test_cache_holds_exactly_8_mebibytes() -> None:
+    """One byte more is not stored, and neither is it if it belongs to a second result."""
+    empty = holding(("resources/read", {"uri": "a:1"}, contents("")))
+    size = int(repr(empty).split()[-2])
+    room = 8 * 1024 * 1024 - size
+    for length, entries in (room, 1), (room + 1, 0):
+        cache = holding(("resources/read", {"uri": "a:1"}, contents("x" * length)))
+        assert repr(cache).startswith(f"<ResultCache of {entries} results")
+    for length, entries in (room - size, 2), (room - size + 1, 1):
+        cache = holding(
+            ("resources/read", {"uri": "a:1"}, contents("x" * length)),
+            ("resources/read", {"uri": "a:2"}, contents("")),
+        )
+        assert repr(cache).startswith(f"<ResultCache of {entries} results")
+
+
+def test_cache_hit_repeats_what_was_left_out() -> None:
+    cache = ResultCache()
+    cache.put("tools/list", None, tools("a"), 0.0, cache.generation, ["one", "two"])
+    problems = ["zero"]
+    assert cache.get("tools/list", None, 0.0, problems) == tools("a")
+    assert problems == ["zero", "one", "two"]
+    assert cache.get("tools/list", None, 0.0) == tools("a")
+    assert cache.get("prompts/list", None, 0.0, problems) is None
+    assert len(problems) == 3
+
+
+@pytest.mark.parametrize(("ttl", "entries"), [(None, 0), (-1, 0), (0, 0), (1, 1)])
+def test_cache_stores_what_has_time_to_live(ttl: int | None, entries: int) -> None:
+    """A result that isn't stored still replaces an earlier one."""
+    cache = holding(("tools/list", None, tools("a")), ("tools/list", None, tools("b", ttl=ttl)))
+    assert repr(cache).startswith(f"<ResultCache of {entries} results")
 
 
 METHODS = ["tools/list", "prompts/list", "resources/list"]

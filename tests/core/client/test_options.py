@@ -11,9 +11,15 @@ from msgspec.structs import replace
 
 from mcp_core import ALL, CLIENT_LIMITS, DIALECTS, Role, __version__
 from mcp_core import types as t
-from mcp_core.client._options import callback_capabilities, check_level
+from mcp_core.client._options import (
+    answer_form,
+    callback_capabilities,
+    check_level,
+    roots_result,
+)
 from mcp_core.drivers import ClientConfigOptions, client_config
 from mcp_core.http.wire._mcp_headers import check_headers
+from tests.harness.forms import SEATS_SCHEMA
 from tests.harness.jsonrpc import (
     A,
     B,
@@ -144,6 +150,13 @@ def test_client_config_capabilities_fit_each_revision(
         ({"initialize_timeout": -1}, ValueError, "initialize_timeout is .* above 0, or None"),
         ({"probe_timeout": 0}, ValueError, "probe_timeout is a number of seconds above 0, not 0"),
         ({"probe_timeout": float("nan")}, ValueError, "seconds above 0, not nan"),
+        ({"check_output": "loud"}, ValueError, "check_output"),
+        ({"host_tasks": True}, ValueError, "host_tasks needs on_elicit or on_sample"),
+        ({"host_tasks": True, "on_roots": []}, ValueError, "host_tasks needs on_elicit"),
+        ({"on_request": {"a/b": 5}, "extensions": {"a.b/c": {}}}, TypeError, "'a/b' has 5, which"),
+        ({"on_notification": {"a/b": 5}}, TypeError, "on_notification: 'a/b' has 5, which isn't"),
+        ({"on_request": {"a/b": print}}, ValueError, "extension"),
+        ({"on_notification": {"a/b": print}}, ValueError, "extension"),
         ({"max_listing": -1}, ValueError, "max_listing is a number of bytes, not -1"),
         ({"sampling": t.SamplingCapability()}, ValueError, "needs on_sample"),
         ({"on_roots": ["nowhere"]}, ValueError, "file://"),
@@ -258,3 +271,69 @@ def test_callback_capabilities_invalid_option_raises(
 ) -> None:
     with pytest.raises(error, match=words):
         callback_capabilities(options)
+
+
+@pytest.mark.parametrize(
+    ("callbacks", "requests"),
+    [
+        (["on_elicit"], {"elicitation": {"create": {}}}),
+        (["on_sample"], {"sampling": {"createMessage": {}}}),
+        (
+            ["on_elicit", "on_sample"],
+            {"elicitation": {"create": {}}, "sampling": {"createMessage": {}}},
+        ),
+    ],
+)
+def test_client_config_host_tasks_declares_requests_with_callbacks(
+    callbacks: list[str], requests: Any
+) -> None:
+    options: Any = {"host_tasks": True, **dict.fromkeys(callbacks, print)}
+    declared = json.loads(DIALECTS[D].encode(client_config(options).capabilities))
+    assert declared["tasks"] == {"list": {}, "cancel": {}, "requests": requests}
+    options["host_tasks"] = False
+    assert client_config(options).capabilities.tasks is None
+
+
+def test_client_config_callbacks_of_extension_are_methods() -> None:
+    """Either kind of callback alone has rows; there are none without callbacks."""
+    options: Any = {"extensions": {"a.b/c": {}}}
+    assert list(client_config(options).methods) == []
+    rows: list[tuple[dict[str, Any], list[str]]] = [
+        ({"on_request": {"a/b": print}}, ["a/b"]),
+        ({"on_notification": {"a/c": print}}, ["a/c"]),
+        ({"on_request": {"a/b": print}, "on_notification": {"a/c": print}}, ["a/b", "a/c"]),
+    ]
+    for more, names in rows:
+        assert list(client_config(options | more).methods) == names
+
+
+def test_client_config_max_listing_may_be_0() -> None:
+    assert client_config({"max_listing": 0}).limits.listing == 0
+    limits = replace(CLIENT_LIMITS, listing=7, in_flight=8)
+    assert client_config({"limits": limits}).limits == limits
+    changed = replace(limits, listing=0)
+    assert client_config({"limits": limits, "max_listing": 0}).limits == changed
+
+
+def test_roots_result_takes_uris_paths_and_results() -> None:
+    root = t.Root("file:///c", "c")
+    made = roots_result(["file:///a", PurePosixPath("/b"), root])
+    assert made == t.ListRootsResult(roots=[t.Root("file:///a"), t.Root("file:///b"), root])
+    assert roots_result(made) is made
+
+
+def test_answer_form_fills_in_forms_and_declines_pages() -> None:
+    asked: list[Any] = []
+
+    def fill(message: str, form: Any) -> dict[str, Any]:
+        asked.append((message, list(form.properties), form.required))
+        return {"count": 2}
+
+    on_elicit = answer_form(fill)
+    page = t.ElicitParams(message="Pay.", mode="url", url="https://a.test", elicitation_id="e")
+    assert on_elicit(page) == t.ElicitResult(action="decline")
+    assert asked == []
+    for mode in None, "form":
+        form = t.ElicitParams(message="How many?", mode=mode, requested_schema=SEATS_SCHEMA)
+        assert on_elicit(form) == {"count": 2}
+    assert [(text, names) for text, names, _ in asked] == [("How many?", ["count", "where"])] * 2

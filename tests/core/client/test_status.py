@@ -124,3 +124,15 @@ def test_status_delivers_responses() -> None:
     assert request.ends == [("r", None)]
     status.handle_event(ConnectionClosed([lost], None))
     assert isinstance(lost.ends[0][1], ConnectionLost)
+
+
+def test_status_is_settled_by_opening_or_closing_only() -> None:
+    harness = opened(Role.CLIENT, D)
+    status = ConnectionStatus(harness.conn)
+    status.handle_event(ResultReceived(1, "r", RecordingRequest()))
+    assert not status.settled
+    assert harness.conn.peer is not None
+    status.handle_event(PeerReady(harness.conn.peer))
+    assert (status.settled, status.is_closed) == (True, False)
+    harness.conn.close(None)
+    assert status.is_closed

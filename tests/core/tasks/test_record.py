@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -167,6 +168,7 @@ _VALID = new_record(
         (b'"ttl":100.0', b'"ttl":1e400', "out of range"),
         (b'"ttl":100.0', b'"ttl":null', "Expected `float`, got `null`"),
         (b'"tool"', b'"serial":0,"tool"', "serial number is not positive"),
+        (b'"tool"', b'"size":-1,"tool"', "size is negative"),
         # The decoder skips members that stay encoded, so that nothing looks at their text.
         (b"xyz", b"x\xffz", "not UTF-8 at byte"),
         (b"accept", b"\xed\xa0\x80", "not UTF-8 at byte"),
@@ -298,6 +300,9 @@ def test_limit_above_its_maximum_is_refused() -> None:
         (0, 0.5),
         (-1, 0.5),
         (-(10**400), 0.5),
+        (500, 0.5),
+        (501, 0.501),
+        (86_399_999, 86_399.999),
         (86_400_000, 86_400),
         (86_400_001, 86_400),
         (2**63, 86_400),
@@ -312,6 +317,8 @@ def test_ttl_that_client_wishes_is_limited(wish: Any, seconds: float) -> None:
 def test_ttl_below_first_poll_is_at_most_max_ttl() -> None:
     limits = TaskLimits(ttl=1.0, max_ttl=1.0, poll_interval=2.0)
     assert limits.kept_for(1) == 1.0
+    limits = TaskLimits(poll_interval=0.0001)
+    assert [limits.kept_for(wish) for wish in (-1, 0, 1)] == [0.0001, 0.0001, 0.001]
 
 
 def test_record_type_has_no_member_for_secrets() -> None:
@@ -356,6 +363,13 @@ def test_quota_keys_differ_and_have_no_names() -> None:
     assert quota_key("ada", "address 203.0.113.5") == quota_key("ada", None)
 
 
+def test_quota_key_is_a_short_digest_of_user_or_address() -> None:
+    kinds = [quota_key(user, place).partition(":") for user, place in (("ada", None), ("", "ada"))]
+    digest = sha256(b"ada").hexdigest()[:32]
+    assert kinds == [("user", ":", digest), ("address", ":", digest)]
+    assert (quota_key("", None), quota_key("", "")) == ("", "address:")
+
+
 def test_quota_without_shares_is_everything() -> None:
     quota = TaskLimits(client_share=1.0).quota(quota_key("", "there"), durable=False)
     assert (quota.per_key, quota.key_bytes) == (10_000, 64 * MIB)
@@ -369,3 +383,37 @@ def test_record_is_split_and_joined(record: TaskRecord) -> None:
     assert (result is None) == (record.status == "working")
     assert b"content" not in data
     assert same(join_record(data, result), record)
+
+
+@pytest.mark.parametrize(
+    ("status", "result", "reason"),
+    [
+        ("completed", b'{"a":"\xff"}', "the result is"),
+        ("completed", b"[]", "the result is"),
+        ("completed", b'{"a":', "the result is"),
+        ("working", b"{}", "a task that is working has a result"),
+        ("failed", b"{}", "a task that is failed has a result"),
+    ],
+)
+def test_record_is_not_joined_with_what_is_no_result(
+    status: Any, result: bytes, reason: str
+) -> None:
+    error = t.ErrorData(1, "x") if status == "failed" else None
+    record = new_record(status=status, error=error)
+    with pytest.raises(InvalidPayload, match=reason):
+        join_record(encode_record(record), result)
+    assert join_record(encode_record(record), None) == record
+
+
+def test_call_with_defaults_is_short() -> None:
+    call = TaskCall(params=Raw(b"{}"), capabilities=t.ClientCapabilities())
+    assert (call.client, call.principal) == (None, "")
+    stored = json.loads(encode_record(new_record(call=call)))["call"]
+    assert stored == {"params": {}, "capabilities": {}}
+    with pytest.raises(TypeError):
+        TaskCall(Raw(b"{}"), t.ClientCapabilities())  # type: ignore[call-arg]
+
+
+def test_record_may_have_size_0_and_serial_1() -> None:
+    record = new_record(size=0, serial=1)
+    assert decode_record(encode_record(record)) == record
