@@ -589,3 +589,8 @@ def test_steps_of_all_schemas_are_counted_together(monkeypatch: pytest.MonkeyPat
     given.clear()
     compare_contracts(tools(title="a"), tools(title="b"))
     assert given == []
+
+
+def test_change_without_more_has_no_place_example_or_texts() -> None:
+    change = ContractChange(verdict="unclear", what="tool t", sentence="is new", revision=NEW)
+    assert (change.place, change.example, change.old, change.new) == ("", "", None, None)

@@ -261,6 +261,9 @@ def test_difference_beyond_proof_is_unclear(name: str) -> None:
             {"properties": {"a": F}, "patternProperties": {"^x": S}},
         ),
         (a({"allOf": [{"title": "x"}, S]}), a({"allOf": [S, {}, True]})),
+        # What has no reference is the same beside other definitions.
+        (a({"not": S}) | {"$defs": {"d": S}}, a({"not": S}) | {"$defs": {"d": W}}),
+        (a({"not": S}) | {"$defs": {"d": S}}, a({"not": S})),
         (
             a({**S, "if": S, "then": {"minLength": 1}}),
             a({**S, "if": S, "then": {"minLength": 1}, "title": "x"}),

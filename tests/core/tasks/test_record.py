@@ -395,9 +395,7 @@ def test_record_is_split_and_joined(record: TaskRecord) -> None:
         ("failed", b"{}", "a task that is failed has a result"),
     ],
 )
-def test_record_is_not_joined_with_what_is_no_result(
-    status: Any, result: bytes, reason: str
-) -> None:
+def test_record_is_not_joined_with_another_value(status: Any, result: bytes, reason: str) -> None:
     error = t.ErrorData(1, "x") if status == "failed" else None
     record = new_record(status=status, error=error)
     with pytest.raises(InvalidPayload, match=reason):
