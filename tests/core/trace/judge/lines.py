@@ -51,6 +51,20 @@ _TEXTS: Final[dict[str, list[Any]]] = {
     "no object": [_line("client", "1"), _line("server", '"a"'), _line("server", "null")],
     "deep JSON": [_line("client", "[" * 300 + "]" * 300)],
     "a batch": [_line("client", [_CALL, ask(3, "ping")])],
+    "a batch of one": [_line("client", [_CALL])],
+    "a batch that is redacted": [
+        replace(_line("client", [ask(2, "tools/call", name=5)]), redacted=("/params",))
+    ],
+    "a batch of large messages": [
+        _line("client", [ask(2, "x", a="b" * 5000), ask(3, "x")]),
+        _line("client", [ask(4, "x", a="b" * 5000), *[ask(5, "x")] * 9]),
+    ],
+    "a result of another shape": [_line("client", _CALL), _line("server", result(2, content=5))],
+    "params of another shape": [_line("client", ask(2, "tools/call", name=5))],
+    "an error of another shape": [
+        _line("client", _CALL),
+        _line("server", {"jsonrpc": "2.0", "id": 2, "error": {"code": "a", "message": 5}}),
+    ],
     "a batch of nothing": [_line("server", [])],
     "a batch of responses and requests": [
         _line("client", _CALL),
@@ -101,6 +115,11 @@ def _event(message: Any, number: int = 8, **fields: Any) -> Sent:
     return Sent("server", line)
 
 
+def _of_another(said: list[Any]) -> list[Any]:
+    """Return lines as those of the second conversation."""
+    return [Sent(each.sender, replace(each.message, conversation=2)) for each in said]
+
+
 _RESUMED: Final = {"last-event-id": "1"}
 # Lines of exchanges, after a handshake over HTTP.
 _EXCHANGES: Final[dict[str, list[Any]]] = {
@@ -133,6 +152,23 @@ _EXCHANGES: Final[dict[str, list[Any]]] = {
         *_stream(_event("", id="1")),
         *_stream(_event(_NOTE, 9, id="2"), number=9, method="GET"),
         *_stream(_event(_NOTE, 10, id="2"), number=10, method="GET", **_RESUMED),
+    ],
+    **{
+        f"a stream that is resumed with {name} of another client": [
+            *_of_another(_stream(_event(message, 20, id="x"), number=20)),
+            *_stream(_event(message, 9, id="x"), number=9, method="GET", **_RESUMED),
+        ]
+        for name, message in (
+            ("a response", result(5)),
+            ("progress", notify("notifications/progress", progressToken=5, progress=1)),
+            ("a log message", _NOTE),
+            ("nothing", ""),
+            ("a batch", [result(5)]),
+        )
+    },
+    "a stream that is resumed with its own response": [
+        *_stream(_event(result(5), 8, id="x")),
+        *_stream(_event(result(5), 9, id="x"), number=9, method="GET", **_RESUMED),
     ],
     "an endpoint": _stream(_event("/messages?id=1", event="endpoint"), method="GET"),
     "an endpoint that is none": _stream(_event("", event="endpoint"), method="GET"),
@@ -170,6 +206,17 @@ _MODERN_EXCHANGES: Final[dict[str, list[Any]]] = {
         got(8, 400, {"jsonrpc": "2.0", "id": 1, "error": {"code": -32022, "message": "m"}}),
     ],
     "a GET": [sent(8, None, {"accept": "text/event-stream"}, "GET"), got(8, 405)],
+    "a notification": [sent(8, notify("notifications/initialized"), {})],
+    "a response": [sent(8, result(5), {})],
+    "a response in a session": [sent(8, result(5), IN)],
+    "a notification after a handshake": [
+        sent(7, ask(9, "initialize", protocolVersion="2025-11-25"), {}),
+        sent(8, notify("notifications/initialized"), {}),
+    ],
+    "a notification after an endpoint": [
+        *_stream(_event("/messages", event="endpoint"), method="GET"),
+        sent(9, notify("notifications/initialized"), {}),
+    ],
 }
 
 _STDIO: Final = ("2025-03-26", "2025-11-25", "2026-07-28")
@@ -190,7 +237,8 @@ LINES: Final[dict[str, tuple[str, str, str, list[Any]]]] = {
         for name, lines in _EXCHANGES.items()
     },
     **{
-        f"HTTP without sessions: {name}": ("http", "between", "", lines)
+        f"HTTP without sessions, seen {observer}: {name}": ("http", observer, "", lines)
+        for observer in ("between", "client")
         for name, lines in _MODERN_EXCHANGES.items()
     },
 }
@@ -200,7 +248,8 @@ def judged_lines(name: str) -> str:
     """Return all that the judge says and counts of the lines of a name."""
     transport, observer, revision, said = LINES[name]
     header: Any = {"observer": observer, "transport": transport}
-    judge = Judge(TraceHeader(format_version=1, **header))
+    unjudged: Any = "server" if observer == "client" else None
+    judge = Judge(TraceHeader(format_version=1, **header), unjudged=unjudged)
     begun: list[Any] = []
     if revision == "HTTP":
         begun = [each.message for each in START]
