@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 import pytest
 from msgspec.structs import replace
 
 from tests.core.trace.judge.conversations import C, S, Sent, ask, at, error, notify, result
-from tests.core.trace.judge.rules import rounds, streams, tasks
+from tests.core.trace.judge.rules import eras, rounds, streams, tasks
 from tests.core.trace.judge.rules.http import (
     CALL,
     CALL_E,
@@ -23,6 +24,7 @@ from tests.core.trace.judge.rules.http import (
     SESSION,
     SSE,
     START,
+    STREAM_E,
     STREAMED,
     VERSION,
     Headers,
@@ -31,6 +33,7 @@ from tests.core.trace.judge.rules.http import (
     got,
     sent,
 )
+from tests.core.trace.judge.rules.messages import discovered
 from tests.core.trace.judge.rules.test_conditions import Judged, judged_row
 from tests.core.trace.judge.rules.utilities import AS_TASK_D, AS_TASK_E, TASK_D, TASK_E, TASK_ID
 
@@ -326,8 +329,82 @@ TASKS: Final[list[tuple[str, str, list[Sent], Judged]]] = [
 ]
 
 
+# -- Eras, processes and messages ------------------------------------------------------------------
+
+
+def exited(began: float, t: float, status: int) -> list[Sent]:
+    """Return the end of a process some time after the client closed its input."""
+    return [*eras.SERVED, eras.ended(began, "client"), eras.exited(t, status)]
+
+
+def asked_early(t: float) -> list[Sent]:
+    """Return a server's request while the client's first one is open."""
+    first, response = discovered()
+    return [first, at(t, S(ask(1, "ping"))), response]
+
+
+def served_before(code: int) -> list[Sent]:
+    """Return an error for a request that was served under another version."""
+    return [*eras.SERVED, eras.OLD_LIST, S(error(2, code))]
+
+
+def served_on(status: int, *, is_late: bool = True) -> list[Sent]:
+    """Return a stream without its response, and a response of the server after it or before."""
+    other = {**CALL_E, "id": 9}
+    answer = {**CALLED_E, "id": 9} if status == 200 else None
+    end, response = ended(1), got(9, status, answer)
+    rest = [end, response] if is_late else [response, end]
+    return [*STREAM_E, sent(9, other, MIRRORED), *rest]
+
+
+def noted(size: int, *answers: Sent) -> list[Sent]:
+    """Return a message of that size, a notification, and what follows."""
+    empty = len(json.dumps(ask(1, "ping", a="")))
+    said = [C(ask(1, "ping", a="a" * (size - empty))), S(result(1)), C(notify("x"))]
+    return [*tasks.BEGIN, *said, *answers]
+
+
+ERAS: Final[list[tuple[str, str, list[Sent], Judged]]] = [
+    ("STDIO-11", E, exited(1, 11, 0), "passes"),
+    ("STDIO-11", E, exited(1, 11, -9), "not judged"),
+    ("STDIO-11", E, exited(1, 11, -15), "not judged"),
+    ("STDIO-11", E, exited(1, 11, -2), "passes"),
+    ("STDIO-11", E, exited(1, 11.1, 0), "fails"),
+    ("STDIO-10", E, exited(1, 11, -9), "passes"),
+    ("STDIO-10", E, [*eras.SERVED, eras.exited(1, -9)], "perhaps"),
+    ("STDIO-10", E, [*eras.SERVED, eras.exited(1, -15)], "perhaps"),
+    ("STDIO-10", E, [*eras.SERVED, eras.exited(1, 1)], "not judged"),
+    ("STDIO-10", E, [*eras.SERVED, eras.ended(1, "client")], "not judged"),
+    ("VER-2", E, [*eras.REJECTED, *eras.rejected_at(0.9, 2)], "not judged"),
+    ("VER-2", E, [*eras.REJECTED, *eras.rejected_at(1, 2)], "fails"),
+    ("PROBE-3", E, [eras.DISCOVER, S(error("d", -32022)), at(0.9, eras.INITIALIZE)], "perhaps"),
+    ("PROBE-3", E, [eras.DISCOVER, S(error("d", -32022)), at(1, eras.INITIALIZE)], "fails"),
+    ("PROBE-3", E, [eras.DISCOVER, S(error("d", -32021)), at(1, eras.INITIALIZE)], "fails"),
+    ("PROBE-3", E, [eras.DISCOVER, S(error("d", -32020)), at(1, eras.INITIALIZE)], "not judged"),
+    ("PROBE-2", E, [eras.DISCOVER, S(error("d", -32020)), at(1, eras.INITIALIZE)], "not judged"),
+    ("RPC-28", E, asked_early(0.9), "perhaps"),
+    ("RPC-28", E, asked_early(1), "fails"),
+    *(("VER-1", E, served_before(code), "fails") for code in (-32600, -32601, -32602, 0)),
+    *(("VER-1", E, served_before(code), "perhaps") for code in (-32599, -32603, -1, 1)),
+    ("RPC-35", E, served_on(200), "fails"),
+    ("RPC-35", E, served_on(299), "fails"),
+    ("RPC-35", E, served_on(300), "perhaps"),
+    ("RPC-35", E, served_on(199), "perhaps"),
+    ("RPC-35", E, served_on(200, is_late=False), "perhaps"),
+    ("RPC-14", D, noted(4_096, S(error(None, -32600))), "fails"),
+    ("RPC-14", D, noted(4_097, S(error(None, -32600))), "perhaps"),
+    ("RPC-14", D, noted(100, S(error(None, -32700))), "not judged"),
+    ("RPC-14", D, noted(100, C(ask(2, "x")), S(error(None, -32600))), "not judged"),
+    ("RPC-8", D, noted(100, C(ask(2, "x")), S(error(None, -32600))), "fails"),
+    ("RPC-8", D, noted(4_097, C(ask(2, "x")), S(error(None, -32600))), "perhaps"),
+    ("RPC-8", D, noted(100, C("?"), S(error(None, -32600))), "passes"),
+    ("RPC-8", D, noted(100, C("?"), S(error(None, -32600)), C(ask(2, "x")),
+                       S(error(None, -32600))), "fails"),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("row", "revision", "said", "verdict"), [*ENDS, *SESSIONS, *ORIGINS, *BUFFERS, *TASKS]
+    ("row", "revision", "said", "verdict"), [*ENDS, *SESSIONS, *ORIGINS, *BUFFERS, *TASKS, *ERAS]
 )
 def test_rule_judges_from_its_bounds_on(
     row: str, revision: str, said: list[Sent], verdict: Judged
