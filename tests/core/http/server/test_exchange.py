@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tracemalloc
 from types import SimpleNamespace
 from typing import Any
@@ -41,6 +42,61 @@ def begin(harness: RouterHarness, headers: Any = MODERN) -> Reply:
     exchange = harness.router.begin(RequestHead(b"POST", b"/mcp", headers), harness.now)
     reply = harness.replies[exchange] = Reply(exchange)
     return reply
+
+
+# -- The beginning ---------------------------------------------------------------------------------
+
+
+def test_exchange_begins_unread_and_unanswered() -> None:
+    """What the head, the body and the endpoint find out is set later, each where it is known."""
+    exchange = Exchange(None, "token")
+    shown = {name: getattr(exchange, name) for name in Exchange.__slots__ if name[0] != "_"}
+    assert shown == {
+        "address": "",
+        "auth_check": None,
+        "begins_session": False,
+        "body_limit": 0,
+        "buffered": 0,
+        "client": None,
+        "close_after": False,
+        "conversation": None,
+        "cursor": 0,
+        "endpoint": None,
+        "expires_at": math.inf,
+        "extra_headers": [],
+        "fields": [],
+        "grant": None,
+        "headers": {},
+        "is_head": False,
+        "is_stateless": False,
+        "mcp_method": "",
+        "mirrored_headers": [],
+        "mode": ResponseMode.READING,
+        "needed_scopes": frozenset(),
+        "over": False,
+        "principal": "",
+        "reading": False,
+        "record": None,
+        "reply_format": "auto",
+        "retry": 0,
+        "session": None,
+        "socket": None,
+        "stream": None,
+        "token": "token",
+        "too_long": False,
+        "wants_websocket": False,
+    }
+    assert (exchange._actions, exchange._body, exchange._streamed) == ([], [], False)
+    assert exchange.receive_data(b"x", end=True) is None
+
+
+def test_endpoint_begins_exchange_without_more_than_its_head() -> None:
+    harness = RouterHarness()
+    exchange = harness.endpoint.begin(RequestHead(b"POST", b"/mcp", MODERN), 1.0)
+    shown = (exchange.token, exchange.principal, exchange.address, exchange.wants_websocket)
+    assert shown == (None, "", "", False)
+    assert (exchange.retry, exchange.body_limit, exchange.reading) == (1000, 100_000, True)
+    assert harness.router.next_deadline() == 301.0
 
 
 # -- The body --------------------------------------------------------------------------------------

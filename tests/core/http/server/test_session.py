@@ -64,6 +64,23 @@ def test_session_id_is_128_random_bits() -> None:
     assert requests == [16, 16]
 
 
+def test_session_begins_with_nothing_but_its_standalone_stream() -> None:
+    harness = RouterHarness()
+    harness.post(initialize(D))
+    (session,) = harness.endpoint.sessions.values()
+    assert (session.client, session.principal, session.legacy_sse) == ("", "", False)
+    assert (session.finished, session.rejected, session.retired) == (False, False, False)
+    assert session.current_stream is session.service is None
+    assert (session.stream_count, session.streams) == (1, {b"0": session.standalone_stream})
+    assert (session.stream_by_request, list(session.cancelled_streams)) == ({}, [])
+    assert (session.one_shot, session.in_use, session.batches) == (False, False, False)
+    stream = session.standalone_stream
+    assert (stream.name, stream.owner, stream.long_lived) == (b"0", session, True)
+    state = harness.endpoint.state
+    assert (state.now, state.queued_limit, state.auth) == (0.0, 1024 * 1024, None)
+    assert (state.dirty, state.ready, list(state.events)) == ({}, {}, [])
+
+
 def test_initialize_that_fails_begins_no_session() -> None:
     harness = RouterHarness()
     reply = harness.post(request(1, "initialize", {}))
