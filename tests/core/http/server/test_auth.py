@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -793,6 +794,35 @@ def test_scopes_of_calls_that_raise_deny_access(raised: type[BaseException]) -> 
     assert isinstance(denied, ErrorResponse)
     assert denied.status == 403
     assert harness.log[-1][0].startswith("POST tasks/get refused with 403: ")
+
+
+def test_line_of_the_log_is_information_without_a_traceback_by_default() -> None:
+    lines: list[tuple[Any, ...]] = []
+    auth = EndpointAuth(
+        guard(), lambda: NOW, lambda *line, exc_info: lines.append((*line, exc_info))
+    )
+    fault = LookupError()
+    auth.log_line("one")
+    auth.log_line("two %s", logging.ERROR, fault)
+    assert lines == [
+        (logging.INFO, "%s", "one", None),
+        (logging.ERROR, "%s", "two %s", fault),
+    ]
+    assert [auth.expiry(Grant("ann", expires_at=until), 5.0) for until in (None, NOW + 2)] == [
+        math.inf,
+        7.0,
+    ]
+
+
+def test_check_that_is_decided_cannot_time_out() -> None:
+    harness = guarded(Later())
+    reply = harness.tool("whoami", "ann")
+    admission = reply.exchange.auth_check
+    assert admission is not None
+    harness.answer_auth_check(reply, "ann")
+    assert "done" in repr(admission)
+    admission.time_out(harness.now)
+    assert (reply.status, harness.log, reply.exchange.reading) == (0, [], True)
 
 
 class Custom(Struct):

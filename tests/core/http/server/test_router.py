@@ -60,6 +60,30 @@ def test_exchange_begins_with_nothing_but_its_request() -> None:
     assert harness.router.recorder is None
 
 
+class NotedRecorder:
+    """A recorder of exchanges, which notes what each of them begins with."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[object, ...]] = []
+
+    def begin(self, *arguments: object) -> None:
+        self.begun.append(arguments)
+
+
+def test_recorder_gets_head_and_http_version_of_each_request_to_an_endpoint() -> None:
+    harness = RouterHarness(sse_path="/sse")
+    recorder = NotedRecorder()
+    harness.router.recorder = recorder  # type: ignore[assignment]
+    heads = [RequestHead(b"GET", path, GET) for path in (b"/mcp", b"/sse", b"/other")]
+    for head in heads:
+        harness.router.begin(head, 0.0)
+        harness.router.begin(head, 0.0, http_version="2")
+    assert recorder.begun == [(head, None, version) for head in heads[:2] for version in ("", "2")]
+    # The path within the router counts, if it is given.
+    assert harness.router.begin(heads[2], 0.0, path=b"/mcp").endpoint is harness.endpoint
+    assert harness.router.begin(heads[0], 0.0, path=b"/other").endpoint is None
+
+
 @pytest.mark.parametrize(
     ("target", "status"),
     [
