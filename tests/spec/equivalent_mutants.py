@@ -1577,12 +1577,6 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
     Equivalent(
         "mcp_core/http/server/_websocket_session.py::WebSocketSessions.__init__",
         "self._numbers = count(1)",
-        "self._numbers = count(0)",
-        "they only tell checks apart",
-    ),
-    Equivalent(
-        "mcp_core/http/server/_websocket_session.py::WebSocketSessions.__init__",
-        "self._numbers = count(1)",
         "self._numbers = count(2)",
         "they only tell checks apart",
     ),

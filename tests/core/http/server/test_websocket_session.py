@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from msgspec import json
 
 from mcp_core.auth import Grant
 from mcp_core.http import Close, EndpointAuth, HostOriginPolicy, HttpLimits, PlainResponse
+from mcp_core.http.server._websocket_session import WebSocketSessions
 from tests.core.auth.minting import NOW
 from tests.core.http.hosts import ANYWHERE, HOSTS, LISTED, LOOPBACK, ORIGINS
 from tests.core.http.server.test_auth import READ, AuthHarness, counting, decoded, guard
@@ -318,3 +321,23 @@ def test_upgrade_checks_every_form_of_host_and_origin(policy: HostOriginPolicy) 
         if policy.allows_host(host):
             status = harness.ask_for_socket(upgrade(host=host, origin=origin)).status
             assert status == (101 if letter in allowed else 403), (origin, host)
+
+
+def test_websocket_without_a_deadline_discards_no_other_check() -> None:
+    """It has never been watched, so it has the number of no check."""
+
+    def websocket(due: float | None) -> Any:
+        socket = SimpleNamespace(next_deadline=lambda: due)
+        return SimpleNamespace(socket=socket, next_check=math.inf, check=0)
+
+    sessions = WebSocketSessions()
+    assert (sessions.next_deadline(), sessions.checks) == (None, {})
+    first, second, endless = websocket(5.0), websocket(3.0), websocket(None)
+    for each in (first, second, endless):
+        sessions.watch(each)
+    sessions.discard(endless)
+    assert list(sessions.checks.values()) == [first, second]
+    assert (sessions.next_deadline(), first.next_check, endless.next_check) == (3.0, 5.0, math.inf)
+    sessions.discard(second)
+    sessions.discard(second)
+    assert (sessions.next_deadline(), list(sessions.checks.values())) == (5.0, [first])
