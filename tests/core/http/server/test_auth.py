@@ -797,6 +797,7 @@ def test_scopes_of_calls_that_raise_deny_access(raised: type[BaseException]) -> 
 
 
 def test_line_of_the_log_is_information_without_a_traceback_by_default() -> None:
+    """A grant's expiry is moved to the endpoint's clock, too."""
     lines: list[tuple[Any, ...]] = []
     auth = EndpointAuth(
         guard(), lambda: NOW, lambda *line, exc_info: lines.append((*line, exc_info))

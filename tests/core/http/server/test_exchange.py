@@ -48,7 +48,7 @@ def begin(harness: RouterHarness, headers: Any = MODERN) -> Reply:
 
 
 def test_exchange_begins_unread_and_unanswered() -> None:
-    """What the head, the body and the endpoint find out is set later, each where it is known."""
+    """The head, the body and the endpoint set the rest later, each where it is known."""
     exchange = Exchange(None, "token")
     shown = {name: getattr(exchange, name) for name in Exchange.__slots__ if name[0] != "_"}
     assert shown == {
