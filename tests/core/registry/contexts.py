@@ -113,7 +113,7 @@ _CALLS: Final[dict[str, Callable[[Context], Any]]] = {
     "read_resource unknown": lambda c: c.read_resource("x://b"),
     "detach": lambda c: c.detach(),
     "elicit": lambda c: c.elicit("How many?", Seats),
-    "elicit form": lambda c: c.elicit("How many?", Form(Seats), key="k", task_ttl=5),
+    "elicit form": lambda c: c.elicit("How many?", Form(Seats), key="k", task_ttl=0.5),
     "elicit schema": lambda c: c.elicit("So?", {"type": "object", "properties": {}}),
     "elicit misfit": lambda c: c.elicit("Who?", {"type": "object", "properties": {
         "name": {"type": "string"}}, "required": ["name"]}),
@@ -218,6 +218,8 @@ def _lines(client: str, call: str, *, logging: bool = True) -> Iterator[str]:
                 state = message["result"]["requestState"]
                 waiting += _send(stage, inputResponses=found, requestState=state)
     yield from (f"  {each}" for each in dict.fromkeys(seen))
+    if stage.runtime.slept:
+        yield f"  waits at most {stage.runtime.slept} s"
     yield from (f"  report {type(each).__name__}" for each in stage.runtime.reports)
     yield from (f"  warning {each}" for each in stage.runtime.warnings)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
@@ -27,6 +28,7 @@ from mcp_core.registry import (
     Form,
     Server,
 )
+from mcp_core.registry._context import collector_of, mounted_context
 from mcp_core.registry._input_requests import InputCollector
 from mcp_core.runtime import Runtime, Service
 from tests.core.registry.lookup_helpers import C, E, context_of, request
@@ -37,6 +39,7 @@ from tests.harness.messages.scripted_client import ScriptedClient
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from mcp_core import Dialect
     from mcp_core.types import RequestId
 
 server = Server("s")
@@ -259,6 +262,100 @@ def test_context_runtime_without_waiting_raises() -> None:
     assert [bare.reference(), bare.reference()] == ["1", "2"]
 
 
+class RecordingTask:
+    """A task that records what its handler sends."""
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+
+    async def progress(self, *arguments: Any) -> None:
+        self.calls.append(("progress", *arguments))
+
+    def progress_nowait(self, *arguments: Any) -> None:
+        self.calls.append(("progress_nowait", *arguments))
+
+    async def log(self, *arguments: Any) -> None:
+        self.calls.append(("log", *arguments))
+
+    def log_nowait(self, *arguments: Any) -> None:
+        self.calls.append(("log_nowait", *arguments))
+
+
+def test_context_of_a_task_sends_by_the_task_alone() -> None:
+    harness = ContextHarness(f'"progressToken":"t",{LOGGED}')
+    recorded: Any = RecordingTask()
+    context = harness.context
+    assert ContextHarness().context.task is None
+    collector_of(context).task = recorded
+    assert context.task is recorded
+    run(context.progress(1, 2, "half"))
+    context.progress_nowait(3, 4, "more")
+    run(context.log("error", "x", logger="db"))
+    context.log_nowait("alert", "y", logger="web")
+    assert recorded.calls == [
+        ("progress", 1, 2, "half"),
+        ("progress_nowait", 3, 4, "more"),
+        ("log", "error", "x", "db"),
+        ("log_nowait", "alert", "y", "web"),
+    ]
+    assert harness.sent() == []
+    assert harness.runtime.calls == []
+    with pytest.raises(LocalProtocolError, match="a/b cannot be sent: a task has no connection"):
+        _ = context.notify("a/b")
+    with pytest.raises(LocalProtocolError, match="a/b cannot be sent: a task has no connection"):
+        _ = context.request("a/b")
+
+
+@pytest.mark.parametrize("released", [False, True])
+def test_context_close_stream_passes_the_reconnection_time(released: bool) -> None:
+    """The rest of the response is written only if the runtime has ended it."""
+    harness = ContextHarness()
+    asked: list[Any] = []
+
+    def release(id: Any, retry: float | None) -> bool:
+        asked.append((id, retry))
+        return released
+
+    harness.runtime.release = release  # type: ignore[method-assign]
+    assert harness.context.close_stream() is released
+    assert harness.context.close_stream(2.5) is released
+    assert asked == [(1, None), (1, 2.5)]
+    assert harness.runtime.calls == ["pump", "pump"] * released
+
+
+def test_context_headers_and_address_are_of_the_http_request() -> None:
+    ask = request("tools/call", {"name": "x"})
+    context = context_of(ask, server)
+    assert (dict(context.headers), context.client_address) == ({}, "")
+    ask.http = SimpleNamespace(headers={"x-a": "1"}, client_address="203.0.113.5")
+    assert (context.headers, context.client_address) == ({"x-a": "1"}, "203.0.113.5")
+
+
+def test_context_names_the_method_for_an_unknown_attribute() -> None:
+    context = context_of(request("tools/call", {"name": "x"}), server)
+    with pytest.raises(AttributeError, match="progress"):
+        _ = context.report_progress  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = context.nonsense  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("dialect", [C, E])
+def test_context_of_a_mounted_server_shares_only_the_state(dialect: Dialect) -> None:
+    """A mounted server has its own state of the session, which the next request finds again."""
+    ask, inner_ask = (request("tools/call", {"name": name}, dialect) for name in ("m_x", "x"))
+    inner = Server("inner")
+    context = context_of(ask, server)
+    context.bind_task_job(job := object())  # type: ignore[arg-type]
+    mounted = mounted_context(context, inner, lambda found: inner_ask if found is ask else found)
+    assert (mounted.server, mounted.params) == (inner, inner_ask.params)
+    assert mounted._task_job is job
+    assert mounted.state is context.state
+    assert mounted.session_state == {}
+    assert mounted.session_state is not context.session_state
+    again = mounted_context(context, inner, lambda found: inner_ask)
+    assert (again.session_state is mounted.session_state) is dialect.stateful
+
+
 # -- Input -----------------------------------------------------------------------------------------
 
 
@@ -399,6 +496,21 @@ def test_context_input_methods_send_params_and_return_the_result(
         assert (question["method"], question.get("params")) == (method, modern or params)
         stage.again("tool", sent["result"], {key: answer})
     assert returned == [value]
+
+
+def test_context_elicit_url_with_another_id_in_each_run_asks_once() -> None:
+    """2026-07-28 sends no id, so that a new one isn't another request."""
+    asking = Server("s")
+    ids = iter("abc")
+
+    @asking.tool
+    async def tool(context: Context) -> str:
+        """Request a visit."""
+        answer = await context.elicit_url("Pay.", "https://a.test", elicitation_id=next(ids))
+        return answer.action
+
+    message = ScriptedClient(asking, VERSIONS[-1]).whole_call("tool", YES)
+    assert message["result"]["content"][0]["text"] == "accept"
 
 
 @pytest.mark.parametrize(
