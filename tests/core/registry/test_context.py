@@ -284,6 +284,7 @@ class RecordingTask:
 def test_context_of_a_task_sends_by_the_task_alone() -> None:
     harness = ContextHarness(f'"progressToken":"t",{LOGGED}')
     recorded: Any = RecordingTask()
+    calls: list[Any] = recorded.calls
     context = harness.context
     assert ContextHarness().context.task is None
     collector_of(context).task = recorded
@@ -292,7 +293,7 @@ def test_context_of_a_task_sends_by_the_task_alone() -> None:
     context.progress_nowait(3, 4, "more")
     run(context.log("error", "x", logger="db"))
     context.log_nowait("alert", "y", logger="web")
-    assert recorded.calls == [
+    assert calls == [
         ("progress", 1, 2, "half"),
         ("progress_nowait", 3, 4, "more"),
         ("log", "error", "x", "db"),

@@ -13,7 +13,7 @@ import pytest
 
 from mcp_core import ALL, DIALECTS, Connection, Dialect, Limits, Peer, Rate, RequestReceived, Role
 from mcp_core.protocol.jsonrpc._codec import encode
-from mcp_core.registry import DeclarationError, Invocation, Server
+from mcp_core.registry import Context, DeclarationError, Invocation, Server
 from mcp_core.types import (
     ClientCapabilities,
     ElicitationCapability,
@@ -406,3 +406,104 @@ def test_lifespans_are_entered_until_the_block_ends() -> None:
         with pytest.raises(DeclarationError, match="lifespan"):
             server.mount(Server("inner", lifespan=lifespan), "a")
     server.mount(Server("inner", lifespan=lifespan), "a")
+
+
+KEYS = {"a": b"a" * 32}
+
+
+def test_state_keys_of_a_server_are_given_once_before_it_is_served() -> None:
+    assert Server("s").shared_keys is None
+    server = Server("s")
+    with pytest.raises(ValueError, match="has 5 bytes"):
+        server.use_state_keys({"a": b"short"})
+    server.use_state_keys(KEYS)
+    ring = server.shared_keys
+    assert repr(ring) == "<KeyRing of a>"
+    assert server.key_ring(bytes) is ring
+    for declared in server, Server("s", state_keys=KEYS):
+        with pytest.raises(ValueError, match="'s' is declared with state_keys= already"):
+            declared.use_state_keys(KEYS)
+    served = Server("s")
+    served.lifespan()
+    with pytest.raises(ValueError, match="'s' is served already"):
+        served.use_state_keys(KEYS)
+    assert served.shared_keys is None
+
+
+def test_state_keys_replace_a_key_that_was_drawn() -> None:
+    """A drawn key is not shared with other processes."""
+    server = Server("s")
+    drawn = server.key_ring(bytes)
+    server.use_state_keys(KEYS)
+    assert server.key_ring(bytes) is not drawn
+
+
+@pytest.mark.parametrize("subscriptions", [{}, None, 1])
+def test_subscriptions_of_a_server_are_true_or_false(subscriptions: Any) -> None:
+    with pytest.raises(TypeError, match="subscriptions is True or False"):
+        Server("s", subscriptions=subscriptions)
+
+
+def test_middlewares_and_hooks_are_kept_in_order_and_returned() -> None:
+    server, inner = Server("s"), Server("inner")
+
+    async def around(context: Context, proceed: Any) -> Any:
+        return await proceed()
+
+    class Around:
+        async def __call__(self, context: Context, proceed: Any) -> Any:
+            return await proceed()
+
+    other = Around()
+    assert [server.middleware(each) for each in (around, other)] == [around, other]
+    assert server.middlewares == [around, other]
+    with pytest.raises(DeclarationError, match="a middleware is an `async def` of a context"):
+        server.middleware(lambda context, proceed: None)  # type: ignore[type-var]
+
+    def hook(context: Any) -> None: ...
+
+    assert server.on_roots_changed(hook) is hook
+    assert server.on_remote_change(hook) is hook
+    assert inner.on_roots_changed(other_hook := lambda context: None) is other_hook
+    assert server.remote_change_hooks == [hook]
+    server.mount(inner, "m")
+    assert server.all_roots_hooks() == [(server, hook), (inner, other_hook)]
+    for declare in server.on_roots_changed, server.on_remote_change:
+        with pytest.raises(DeclarationError):
+            declare(lambda: None)  # type: ignore[type-var]
+
+
+def test_mounted_servers_are_found_once_and_outer_ones_first() -> None:
+    outer, middle, inner = Server("outer"), Server("middle"), Server("inner")
+    middle.mount(inner, "i")
+    outer.mount(middle, "m")
+    outer.mount(inner, "n")
+    assert outer.mounted_servers() == [middle, inner]
+    assert [(mount.server, mount.prefix) for mount in outer.mounts] == [(middle, "m"), (inner, "n")]
+    outer.mount(middle, "m")  # again, which does nothing
+    assert len(outer.mounts) == 2
+    with pytest.raises(TypeError, match="mount takes a Server and a prefix"):
+        outer.mount("inner")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["tool", "prompt"])
+def test_decorator_with_a_name_alone_says_how_to_write_it(kind: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        getattr(Server("s"), kind)("x")
+    assert str(caught.value) == (
+        f"@server.{kind}('x'): write @server.{kind}(name='x'),"
+        f" or @server.{kind} alone for the function's own name"
+    )
+
+
+def test_resource_decorator_without_uri_says_how_to_write_it() -> None:
+    with pytest.raises(TypeError, match=r"write @server.resource\('notes://today'\)"):
+        Server("s").resource(print)  # type: ignore[arg-type]
+
+
+def test_declared_names_of_a_server_are_by_kind() -> None:
+    server = full()
+    server.method("acme/x")(lambda: None)
+    assert [sorted(names) for names in server.declared_names()] == [
+        *(["alpha", "zeta"], ["p"], ["acme/x"]),
+    ]
