@@ -282,6 +282,7 @@ class RecordingTask:
 
 
 def test_context_of_a_task_sends_by_the_task_alone() -> None:
+    """Nothing goes out on the connection, and what only a connection can send is refused."""
     harness = ContextHarness(f'"progressToken":"t",{LOGGED}')
     recorded: Any = RecordingTask()
     calls: list[Any] = recorded.calls

@@ -412,6 +412,7 @@ KEYS = {"a": b"a" * 32}
 
 
 def test_state_keys_of_a_server_are_given_once_before_it_is_served() -> None:
+    """Keys that were declared or given, or may have signed already, aren't replaced."""
     assert Server("s").shared_keys is None
     server = Server("s")
     with pytest.raises(ValueError, match="has 5 bytes"):
@@ -445,6 +446,7 @@ def test_subscriptions_of_a_server_are_true_or_false(subscriptions: Any) -> None
 
 
 def test_middlewares_and_hooks_are_kept_in_order_and_returned() -> None:
+    """A middleware may be an object; hooks of mounted servers come after the outer one's."""
     server, inner = Server("s"), Server("inner")
 
     async def around(context: Context, proceed: Any) -> Any:
