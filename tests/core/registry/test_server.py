@@ -23,7 +23,7 @@ from mcp_core.types import (
     RootsCapability,
     SamplingCapability,
 )
-from tests.core.registry.lookup_helpers import EVERY_DIALECT, E, answered, request
+from tests.core.registry.lookup_helpers import EVERY_DIALECT, E, answered, prepared, request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -509,3 +509,39 @@ def test_declared_names_of_a_server_are_by_kind() -> None:
     assert [sorted(names) for names in server.declared_names()] == [
         *(["alpha", "zeta"], ["p"], ["acme/x"]),
     ]
+
+
+@pytest.mark.parametrize(
+    ("threads", "thread", "blocks"),
+    [
+        *((False, None, False), (False, False, False), (False, True, True)),
+        *((True, None, True), (True, False, False), (True, True, True)),
+    ],
+)
+def test_plain_def_runs_in_a_thread_as_it_or_its_server_says(
+    threads: bool, thread: bool | None, blocks: bool
+) -> None:
+    """The option of a declaration of each kind comes before the server's."""
+    server = Server("s", threads=threads)
+    own: Any = {} if thread is None else {"thread": thread}
+    server.add_tool(lambda: "", name="t", description="d", **own)
+    server.add_prompt(lambda a: "", name="p", **own)
+    server.add_resource("x://a", lambda: "", name="r", **own)
+    server.add_resource("x://b/{c}", lambda c: "", name="r", **own)
+    server.add_completion("p", "a", lambda typed: [], **own)
+    server.completion("x://b/{c}", "c", **own)(lambda typed: [])
+    server.method("acme/x", **own)(lambda: None)
+    requests: list[tuple[Any, Any]] = [
+        ("tools/call", {"name": "t"}),
+        ("prompts/get", {"name": "p", "arguments": {"a": ""}}),
+        *(("resources/read", {"uri": uri}) for uri in ("x://a", "x://b/c")),
+        *(
+            ("completion/complete", {"ref": ref, "argument": {"name": name, "value": ""}})
+            for ref, name in (
+                ({"type": "ref/prompt", "name": "p"}, "a"),
+                ({"type": "ref/resource", "uri": "x://b/{c}"}, "c"),
+            )
+        ),
+        (server.config().methods["acme/x"], {}),
+    ]
+    assert [prepared(server, *each).thread for each in requests] == [blocks] * 7

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mcp_core.protocol.subscriptions._server import changes
 from mcp_core.registry import Server
 from tests.core.runtime.test_service import Conversation
 
@@ -134,3 +135,92 @@ def test_changed_from_many_threads_loses_no_change() -> None:
     for function in soon:
         function()
     assert sorted(notified(harness)) == ["notifications/tools/list_changed", "x:1", "x:2"]
+
+
+class RecordingListener:
+    """A client that records what it is notified of."""
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    def changed(self, changes: Any, /, *, all_resources: bool = False) -> None:
+        self.seen.append([*changes, all_resources])
+
+    def elicitation_completed(self, elicitation_id: str, /) -> None:
+        self.seen.append(elicitation_id)
+
+
+class RecordingBus(RecordingListener):
+    """A bus to other workers. `takes`: it notifies the clients of this worker itself."""
+
+    def __init__(self, store: object, *, has_joined: bool = False, takes: bool = False) -> None:
+        super().__init__()
+        self.store = store
+        self.has_joined = has_joined
+        self.takes = takes
+
+    def changed(self, changes: Any, /, *, all_resources: bool = False) -> Any:
+        super().changed(changes, all_resources=all_resources)
+        return self.takes
+
+
+@pytest.mark.parametrize("takes", [False, True])
+def test_bus_gets_changes_before_clients_do(takes: bool) -> None:
+    """Only the first bus gets them; it may take over to notify the clients of this worker."""
+    server, outer = build(), Server("o")
+    client, outer_client = RecordingListener(), RecordingListener()
+    outer.mount(server, "m")
+    store = object()
+    buses = [RecordingBus(store, takes=takes), RecordingBus(store)]
+    server.attach(client)
+    outer.attach(outer_client)
+    for bus in buses:
+        server.attach_bus(bus)
+    server.changed(tools=True)
+    server.elicitation_complete("e")
+    changed = [changes(tools=True)[0], False]
+    assert buses[0].seen == [changed, "e"]
+    assert buses[1].seen == []
+    assert client.seen == (["e"] if takes else [changed, "e"])
+    assert outer_client.seen == [changed, "e"]
+    for listener, attached in (client, server), (outer_client, outer):
+        attached.detach(listener)
+        attached.detach(listener)  # which does nothing
+    server.detach_bus(buses[0])
+    server.detach_bus(buses[0])
+    server.elicitation_complete("f")
+    assert (buses[0].seen[-1], buses[1].seen, client.seen[-1]) == ("e", ["f"], "e")
+
+
+def test_bus_that_has_joined_is_first_and_has_the_same_store() -> None:
+    server, store = build(), object()
+    early, joined, again = (RecordingBus(store, has_joined=each) for each in (False, True, True))
+    assert not server.is_first_bus(early)
+    for bus in early, joined, again:
+        server.attach_bus(bus)
+    assert [server.is_first_bus(bus) for bus in (early, joined, again)] == [False, True, False]
+    server.attach_bus(joined)  # again: it is the last one then
+    assert [server.is_first_bus(bus) for bus in (early, joined, again)] == [False, False, True]
+    with pytest.raises(ValueError, match="server 's' is served with another store already"):
+        server.attach_bus(RecordingBus(object()))
+    for bus in early, joined, again:
+        server.detach_bus(bus)
+    server.attach_bus(RecordingBus(object()))
+
+
+def test_changes_of_another_worker_are_delivered_to_clients_only() -> None:
+    server, outer = build(), Server("o")
+    outer.mount(server, "m")
+    clients = RecordingListener(), RecordingListener()
+    bus = RecordingBus(object())
+    server.attach(clients[0])
+    outer.attach(clients[1])
+    server.attach_bus(bus)
+    tools = changes(tools=True)
+    server.deliver_changes(tools)
+    server.deliver_changes((), all_resources=True)
+    server.deliver_changes((), elicitation_ids=["e", "f"])
+    server.deliver_changes(())
+    for client in clients:
+        assert client.seen == [[*tools, False], [True], "e", "f"]
+    assert bus.seen == []
