@@ -209,6 +209,7 @@ def test_bus_that_has_joined_is_first_and_has_the_same_store() -> None:
 
 
 def test_changes_of_another_worker_are_delivered_to_clients_only() -> None:
+    """Clients of an outer server hear of them too, and the bus doesn't: they came from it."""
     server, outer = build(), Server("o")
     outer.mount(server, "m")
     clients = RecordingListener(), RecordingListener()
