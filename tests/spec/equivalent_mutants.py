@@ -70,10 +70,6 @@ def _stale_of(file: str, entries: list[Equivalent], root: Path) -> list[Equivale
     return [each for each in entries if each.key not in keys]
 
 
-_AFTER_FAILED_WRITE = """\
-    if exc.errno == errno.EINVAL:
-        return BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
-    return exc"""
 _AFTER_FAILED_START = """\
     failed = any((link.write_error is not None for link in links))
     probe_unread = failed or child.unread > 0
@@ -95,22 +91,10 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "the rest is empty then, and trio sends nothing of it: only a checkpoint more",
     ),
     Equivalent(
-        "mcp_trio/http_client/_h2_connection.py::H2ClientConnection._reset",
-        "try:\n    ...\nexcept ProtocolError:\n    return",
-        "try:\n    ...\nexcept Exception:\n    return",
-        "all that h2 raises for a stream is a `ProtocolError`",
-    ),
-    Equivalent(
         "mcp_trio/oracle/bench/engine/_stdio_load.py::StdioLoad._prepare",
         "self._only_call = call if self._last_call is None else None",
         "pass",
         "equal lines are then split and found one by one, with the same outcome: only slower",
-    ),
-    Equivalent(
-        "mcp_trio/oracle/bench/engine/_stdio_load.py::StdioLoad._write",
-        "try:\n    ...\nexcept (trio.BrokenResourceError, trio.ClosedResourceError):\n    return",
-        "try:\n    ...\nexcept Exception:\n    return",
-        "a stream of trio raises nothing else in `send_all`, which only this task calls",
     ),
     Equivalent(
         "mcp_trio/oracle/bench/calls/_recorded.py::_Player.__init__",
@@ -171,13 +155,6 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "asyncio reads the descriptor, and only closes the file: its buffer stays empty",
     ),
     Equivalent(
-        "mcp_core/runtime/_client_callbacks.py::wait_for_end",
-        "try:\n    ...\nexcept ConnectionLost as exc:\n    lost = exc",
-        "try:\n    ...\nexcept Exception as exc:\n    lost = exc",
-        "nothing else is raised there: nothing was sent that could get an error, and a timeout or a"
-        " cancellation closes the generator",
-    ),
-    Equivalent(
         "mcp_core/runtime/tasks/_memory_store.py::MemoryTaskStore.__init__",
         "self._renewals = count(1)",
         "self._renewals = count(2)",
@@ -205,18 +182,6 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "without children, the list of children that is then made is empty",
     ),
     Equivalent(
-        "mcp_trio/host/_prepared_launch.py::_find_on_windows",
-        "try:\n    ...\nexcept (FileNotFoundError, UnsafeArgument):\n    return None",
-        "try:\n    ...\nexcept Exception:\n    return None",
-        "`windows_command` raises nothing else, and `_is_file` nothing at all",
-    ),
-    Equivalent(
-        "mcp_asyncio_shim/_threads.py::WriteThread._write",
-        f"try:\n    ...\nexcept OSError as exc:\n{_AFTER_FAILED_WRITE}",
-        f"try:\n    ...\nexcept Exception as exc:\n{_AFTER_FAILED_WRITE}",
-        "`os.write` of bytes to a descriptor raises nothing else",
-    ),
-    Equivalent(
         "mcp_trio/oracle/fuzz/play/_stress_steps.py::_unread",
         "break",
         "continue",
@@ -233,18 +198,6 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "if record.serial <= followed.serial:\n    ...",
         "if record.serial < followed.serial:\n    ...",
         "with the same serial number it is the same record, in which the client sees nothing new",
-    ),
-    Equivalent(
-        "mcp_core/host/catalog/_server.py::ServerCatalog.set_instructions",
-        "try:\n    ...\nexcept ValueError:\n    self.set_instructions(None)\n    return",
-        "try:\n    ...\nexcept Exception:\n    self.set_instructions(None)\n    return",
-        "a text has nothing else for which its definition can fail",
-    ),
-    Equivalent(
-        "mcp_core/host/config/_url_readings.py::_read_address",
-        "try:\n    ...\nexcept ValueError:\n    return None",
-        "try:\n    ...\nexcept Exception:\n    return None",
-        "of a text, and of a few digits, the addresses, `int` and `bytes` raise nothing else",
     ),
     Equivalent(
         "mcp_core/runtime/_asgi_request.py::AsgiRequest.__init__",
@@ -295,12 +248,6 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "no request is kept under None",
     ),
     Equivalent(
-        "mcp_core/trace/replay/_load.py::_can_encode",
-        "try:\n    ...\nexcept ValueError:\n    return False",
-        "try:\n    ...\nexcept Exception:\n    return False",
-        "decoded JSON fails in no other way",
-    ),
-    Equivalent(
         "mcp_core/trace/replay/_load.py::_marked",
         "return value",
         "return None",
@@ -311,20 +258,6 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "self._last_time = 0.0",
         "self._last_time = -1.0",
         "the first time is 0, and the later one of the two is taken",
-    ),
-    Equivalent(
-        "mcp_core/protocol/jsonrpc/_mending.py::_without_halves",
-        "try:\n    ...\nexcept InvalidPayload:\n    return None",
-        "try:\n    ...\nexcept Exception:\n    return None",
-        "a reader raises nothing else for any bytes, and replacing bytes raises nothing",
-    ),
-    Equivalent(
-        "mcp_core/http/client/_response.py::Response.feed",
-        "try:\n    ...\nexcept EventTooLong as exc:\n"
-        "    raise RemoteProtocolError(f'{exc}{_CURE}') from None",
-        "try:\n    ...\nexcept Exception as exc:\n"
-        "    raise RemoteProtocolError(f'{exc}{_CURE}') from None",
-        "`next_event` raises nothing else, and nobody throws into the generator",
     ),
     Equivalent(
         "mcp_core/http/wire/_http2_headers.py::_fields_fault",
@@ -633,18 +566,6 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "the same size is set once more, which changes nothing",
     ),
     Equivalent(
-        "mcp_asyncio_shim/_threads.py::ReadThread._run",
-        "try:\n    ...\nexcept OSError as exc:\n    data, error = (b'', exc)",
-        "try:\n    ...\nexcept Exception as exc:\n    data, error = (b'', exc)",
-        "`os.read` of a number and a size raises nothing else",
-    ),
-    Equivalent(
-        "mcp_trio/streams/_threads.py::_ThreadDescriptor.start.run",
-        "try:\n    ...\nexcept OSError as exc:\n    return exc",
-        "try:\n    ...\nexcept Exception as exc:\n    return exc",
-        "`os.read` and `os.write` of bytes raise nothing else",
-    ),
-    Equivalent(
         "mcp_asyncio_shim/_connect.py::_read_response",
         "raise response_error(exc, received=True, ended=False) from None",
         "raise response_error(exc, received=False, ended=False) from None",
@@ -877,18 +798,6 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "return 0.0",
         "return 1.0",
         "its caller only asks whether it is finite",
-    ),
-    Equivalent(
-        "mcp_trio/oracle/fuzz/_interoperable_json.py::is_json",
-        "try:\n    ...\nexcept (ValueError, RecursionError):\n    return False",
-        "try:\n    ...\nexcept Exception:\n    return False",
-        "decoding bytes and reading JSON raise nothing else",
-    ),
-    Equivalent(
-        "mcp_trio/oracle/fuzz/causes/_cause.py::_is_servers_own",
-        "try:\n    ...\nexcept (ValueError, RecursionError):\n    return False",
-        "try:\n    ...\nexcept Exception:\n    return False",
-        "reading JSON from a text raises nothing else",
     ),
     Equivalent(
         "mcp_trio/oracle/fuzz/play/_waiting.py::_bounded_timeout",
@@ -1487,12 +1396,6 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "position, node = (0, parse_json(text, client.syntax))",
         "position, node = (-1, parse_json(text, client.syntax))",
         "the path has a name at least, whose position takes its place",
-    ),
-    Equivalent(
-        "mcp_core/host/edit/_removal.py::_has_all_others",
-        "try:\n    ...\nexcept tomllib.TOMLDecodeError:\n    return False",
-        "try:\n    ...\nexcept Exception:\n    return False",
-        "nothing else is raised: the text was read, and has become shorter",
     ),
     Equivalent(
         "mcp_core/host/edit/_removal.py::_find_removals",

@@ -231,12 +231,28 @@ def _except(node: ast.AST, parents: Parents) -> Iterator[ast.AST]:
         return
     if isinstance(node, ast.Name) and node.id in ("Exception", "BaseException"):
         return
-    yield ast.Name("Exception")
+    # Elsewhere ruff refuses it (BLE001), as mypy does some others.
+    if _raises_again(parent):
+        yield ast.Name("Exception")
     if isinstance(node, ast.Tuple):
         for each in node.elts:
             yield ast.Tuple([other for other in node.elts if other is not each], ast.Load())
     else:
         yield ast.Name("ZeroDivisionError")
+
+
+def _raises_again(handler: ast.ExceptHandler) -> bool:
+    """True if a handler raises what it has caught, or names it as the cause."""
+    return any(
+        isinstance(each, ast.Raise)
+        and (each.exc is None or handler.name in _names_of(each.exc, each.cause))
+        for statement in handler.body
+        for each in ast.walk(statement)
+    )
+
+
+def _names_of(*values: ast.expr | None) -> list[str]:
+    return [each.id for each in values if isinstance(each, ast.Name)]
 
 
 def _loop(node: ast.AST, parents: Parents) -> Iterator[ast.AST]:

@@ -100,12 +100,27 @@ CHANGES = [
     (
         "except",
         "try:\n    f()\nexcept A:\n    g()",
-        ["except Exception:", "except ZeroDivisionError:"],
+        ["except ZeroDivisionError:"],
     ),
     (
         "except",
         "try:\n    f()\nexcept (A, B):\n    g()",
-        ["except Exception:", "except (B,):", "except (A,):"],
+        ["except (B,):", "except (A,):"],
+    ),
+    (
+        "except",
+        "try:\n    f()\nexcept A:\n    if g():\n        raise",
+        ["except Exception:", "except ZeroDivisionError:"],
+    ),
+    (
+        "except",
+        "try:\n    f()\nexcept A as e:\n    raise B from e",
+        ["except Exception as e:", "except ZeroDivisionError as e:"],
+    ),
+    (
+        "except",
+        "try:\n    f()\nexcept A as e:\n    raise B(e) from None",
+        ["except ZeroDivisionError as e:"],
     ),
     ("except", "try:\n    f()\nexcept Exception:\n    g()", []),
     ("loop", "for a in b:\n    break", ["continue"]),
