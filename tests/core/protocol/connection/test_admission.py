@@ -504,3 +504,81 @@ def test_admit_other_invalid_member_beside_task_is_invalid_params(task: Any) -> 
             session_peer=session_peer_of(D),
         )
         assert rejected.fault is Fault.INVALID_PARAMS
+
+
+# -- Headers ---------------------------------------------------------------------------------------
+
+
+class CheckedHeaders:
+    """A validator that keeps what it is called with."""
+
+    def __init__(self, *, head: str | None = None, params: str | None = None) -> None:
+        self.calls: list[Any] = []
+        self._head = head
+        self._params = params
+
+    def check_head(self, method: str, version: str, row: Method | None, params: Any) -> str | None:
+        shown = params if isinstance(params, bytes) else type(params).__name__
+        self.calls.append((method, version, row.name if row is not None else None, shown))
+        return self._head
+
+    def check_params(self, row: Method, params: Any) -> str | None:
+        self.calls.append((row.name, type(params).__name__))
+        return self._params
+
+
+def admit_with(validator: CheckedHeaders, method: str, params: Any) -> AdmittedRequest:
+    raw = json.dumps(params).encode()
+    return admit(method, raw, SERVER, ALL_ERAS, READY, None, validator)
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "calls"),
+    [
+        (
+            "tools/call",
+            {**CALL, **MODERN},
+            [("tools/call", E, "tools/call", "CallToolParams"), ("tools/call", "CallToolParams")],
+        ),
+        # Without a name, and a method that this revision lacks.
+        ("tools/call", MODERN, [("tools/call", E, "tools/call", json.dumps(MODERN).encode())]),
+        ("ping", MODERN, [("ping", E, None, "PingParams")]),
+    ],
+)
+def test_headers_are_compared_before_the_method_and_the_params(
+    method: str, params: Any, calls: list[Any]
+) -> None:
+    validator = CheckedHeaders()
+    if len(calls) == 1:
+        with pytest.raises(RequestRejected) as caught:
+            admit_with(validator, method, params)
+        assert caught.value.fault is not Fault.HEADER_MISMATCH
+    else:
+        assert admit_with(validator, method, params).row.name == method
+    assert validator.calls == calls
+
+
+@pytest.mark.parametrize("part", ["head", "params"])
+def test_headers_that_differ_reject_the_request(part: str) -> None:
+    validator = CheckedHeaders(**{part: "Mcp-Name differs"})
+    with pytest.raises(RequestRejected) as caught:
+        admit_with(validator, "tools/call", {**CALL, **MODERN})
+    assert (caught.value.fault, caught.value.message) == (
+        Fault.HEADER_MISMATCH,
+        "Mcp-Name differs",
+    )
+    assert caught.value.dialect is DIALECTS[E]
+    assert len(validator.calls) == (1 if part == "head" else 2)
+
+
+@pytest.mark.parametrize(
+    ("meta", "text"),
+    [
+        ({META_CAPABILITIES: {}}, "_meta lacks io.modelcontextprotocol/protocolVersion"),
+        ({META_VERSION: E}, "_meta lacks io.modelcontextprotocol/clientCapabilities"),
+    ],
+)
+def test_sender_of_params_that_do_not_fit_has_to_be_whole(meta: Any, text: str) -> None:
+    with pytest.raises(RequestRejected) as caught:
+        admitted("tools/call", {"_meta": meta}, session_peer=session_peer_of(D))
+    assert (caught.value.fault, caught.value.message) == (Fault.INVALID_PARAMS, text)
