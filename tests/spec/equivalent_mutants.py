@@ -1483,4 +1483,16 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "self._numbers = count(2)",
         "they only tell checks apart",
     ),
+    Equivalent(
+        "mcp_core/host/edit/_toml_edit.py::set_toml_flag",
+        "gap = '' if text[:last.end].endswith('\\n') else newline",
+        "gap = '' if text[:].endswith('\\n') else newline",
+        "a statement ends at a line feed or at the end of the text",
+    ),
+    Equivalent(
+        "mcp_core/host/edit/_toml_edit.py::read_toml",
+        "column = int(place[2]) if place and place[2] else None",
+        "column = int(place[2]) if place and place[1] else None",
+        "an error has both its line and its column, or neither",
+    ),
 )

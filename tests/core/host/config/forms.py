@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import tomlkit
 
-from mcp_core.host import CLIENT_FORMATS, InvalidConfig, parse_env_file, read_config
+from mcp_core.host import (
+    CLIENT_FORMATS,
+    InvalidConfig,
+    import_servers,
+    parse_env_file,
+    read_config,
+)
 from tests.core.host.config.readings import text_of_reading
 from tests.kept import read_kept, write_kept
 
@@ -176,6 +182,38 @@ _ENV_FILES: Final = (
     "A=qb\ncq d", "A=qb\nc", "A=qq", "A=q q", "A=qbqcq", "\n\nA", "A=1\n\n2B=2",
 )  # fmt: skip
 
+# Servers to be imported, with the program whose file has them and the inputs beside them.
+_INPUTS_TO_IMPORT: Final = [
+    {"id": "k", "type": "promptString", "default": "d"},
+    {"id": "b", "type": "promptString", "default": "x}y"},
+    {"id": "v", "type": "promptString", "default": "x${y"},
+    {"id": "p", "type": "promptString", "default": "d", "password": True},
+    {"id": "n", "type": "promptString"},
+]
+_IMPORTS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
+    ("codex", {"command": "x", "env": {"A": "1", "b-c": "2"}, "env_vars": ["A", "B"]}),
+    ("codex", {"command": "x", "args": ["${A}", "--token=abc"], "env": {"API_KEY": "s"}}),
+    ("codex", {"url": "https://h/", "bearer_token_env_var": "T", "env_http_headers": {"X": "Y"}}),
+    ("codex", {"command": "x", "tool_timeout_sec": 0.5, "startup_timeout_sec": 1}),
+    ("codex", {"command": "x", "tool_timeout_sec": 1, "enabled": False}),
+    ("codex", {"command": "x", "tool_timeout_sec": 2.5, "other": 1, "more": {}}),
+    ("vscode", {"command": "${input:k}", "args": ["${input:b}${input:v}", "${input:p}"]}),
+    ("vscode", {"command": "x", "env": {"A": "${input:n}", "B": "${env:A}", "C": "${input:z}"}}),
+    ("vscode", {"command": "x", "cwd": "${workspaceFolder}/a", "envFile": "/f"}),
+    (
+        "vscode",
+        {"command": "x", "env": {"TOKEN": "s", "my token": "s", "KEY": "${env:K}", "E": ""}},
+    ),
+    ("vscode", {"url": "https://h/?key=s", "headers": {"Authorization": "Bearer s", "X": "y"}}),
+    ("vscode", {"url": "https://h/?a=s", "headers": {"X-Api-Key": "s", "Y": "${env:A}"}}),
+    ("cursor", {"command": "x", "args": ["${env:A}", "${A}", "${env:A B}", "$A", "${A:-b}"]}),
+    ("gemini", {"command": "x", "args": ["$A", "${A}", "$A-b", "$1"], "env": {"GITHUB_PAT": "s"}}),
+    ("gemini", {"command": "x", "includeTools": ["a"], "excludeTools": [], "timeout": 1000}),
+    ("claude-code", {"command": "x", "args": ["${A:-b}", "${A", "$${A}"], "timeout": 2500}),
+    ("claude-code", {"type": "ws", "url": "wss://h/", "deniedTools": ["a"], "disabled": True}),
+    ("claude-desktop", {"command": "x", "args": ["${A}"], "env": {"SECRET": "${A}"}}),
+)
+
 
 def forms_to_read() -> dict[str, Iterator[str]]:
     """Return the lines of each file, which are made as they are read, by its name."""
@@ -183,6 +221,7 @@ def forms_to_read() -> dict[str, Iterator[str]]:
         **{f"entries of {name}": _entries(client) for name, client in CLIENT_FORMATS.items()},
         "members beside": _beside(),
         "texts": _texts(),
+        "imports": _imports(),
         "files of variables": _env_files(),
     }
 
@@ -257,6 +296,25 @@ def _texts() -> Iterator[str]:
             yield text_of_reading(read_config(text.replace("%s", '{"command": "x"}'), file=file))
         except InvalidConfig as error:
             yield from (f"    ! {problem}" for problem in error.problems)
+
+
+def _imports() -> Iterator[str]:
+    for name, entry in _IMPORTS:
+        yield f"  {name} {json.dumps(entry)}"
+        client = CLIENT_FORMATS[name]
+        value: dict[str, Any] = {client.servers[0]: {"s": entry, "t": entry}}
+        if name == "vscode":
+            value["inputs"] = _INPUTS_TO_IMPORT
+        text = json.dumps(value) if client.syntax is not None else tomlkit.dumps(value)
+        try:
+            found = import_servers(read_config(text, file="f", format=name), ["s", "t"])
+        except InvalidConfig as error:
+            yield from (f"    ! {problem}" for problem in error.problems)
+            continue
+        for each in found:
+            yield f"    {each.members}"
+            yield from (f"      secret {secret}" for secret in each.secrets)
+            yield from (f"      {note}" for note in each.notes)
 
 
 def _env_files() -> Iterator[str]:

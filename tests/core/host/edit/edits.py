@@ -130,6 +130,8 @@ _TOML: Final = (
     "[m.a]\r\nc = 1\r\n\r\n# next\r\n[n]\r\n",
     "[m.a]\nc = 1",
     "x = 1\n[m.a]",
+    'x = 1\n"\\u006d" = 5\n',
+    "[n]\nz = 1\n[m.a]\nc = 1\n# about p\n\n[p]\n",
     "[m.a]\nc = [\n[1],\n2]\n_d = {}\n",
     "[m.a]\nc = [\n",
     "[m.a]\nc = 'x\n",
