@@ -200,8 +200,10 @@ def _of_texts() -> Iterator[str]:
     deep: dict[str, Any] = {"d": "\x1b"}
     for _ in range(40):
         deep = {"property": deep}
-    warned = find_warnings(define(Tool(name="a", input_schema=deep)), "b")
-    yield f"  {[each.path for each in warned]}"
+    schemas = (deep, *({"x" * length: "\x1b"} for length in (107, 108, 109)))
+    for schema in schemas:
+        warned = find_warnings(define(Tool(name="a", input_schema=schema)), "b")
+        yield f"  {[each.path for each in warned]}"
 
 
 def _of_pins() -> Iterator[str]:

@@ -116,6 +116,17 @@ def test_merged_servers_expand_asks_the_policy_again() -> None:
         merged.expand("b", ConfigVariables())
 
 
+def test_merged_servers_expand_with_a_file_of_variables_needs_their_names() -> None:
+    text = '{"servers": {"a": {"command": "x", "envFile": "/f"}}}'
+    policy = read_policy('{"allowedMcpServers": [{"serverCommand": ["x"]}]}', file="m")
+    merged = merge_servers([("user", read_config(text, file="mcp.json"))], policy)
+    with pytest.raises(InvalidConfig, match=r"the variables of its file .* are not known yet"):
+        merged.expand("a", ConfigVariables())
+    assert merged.expand("a", ConfigVariables(), ["TOKEN"]).command == "x"
+    with pytest.raises(InvalidConfig, match="LD_PRELOAD"):
+        merged.expand("a", ConfigVariables(), ["LD_PRELOAD"])
+
+
 def test_merged_servers_expand_uses_the_inputs_of_the_file() -> None:
     text = (
         '{"inputs": [{"id": "k", "password": true}],'

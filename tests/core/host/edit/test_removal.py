@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcp_core.host import ConfigFileError, JsonSyntax
+from mcp_core.host.edit import _removal
 from mcp_core.host.edit._json_edit import read_json, set_member
 from mcp_core.host.edit._removal import remove_json_member, remove_toml_member
 from tests.levels import fewer_examples
@@ -154,6 +155,23 @@ def test_remove_toml_member_key_of_table_keeps_the_table() -> None:
     text = "[m.a]\nc = 1\nenabled = false # off\n\n[m.a.env]\n"
     assert remove_toml_member(text, ("m", "a", "enabled")) == "[m.a]\nc = 1\n\n[m.a.env]\n"
     assert remove_toml_member("[m.a]\ne = 1\n", ("m", "a", "e")) == "[m.a]\n"
+
+
+@pytest.mark.parametrize(
+    ("new", "has_all"),
+    [
+        ("[m.b]\nc = 1\n[t]\n", True),
+        ("[m]\n[m.b]\nc = 1\n[t]\n", True),
+        ("[m.b]\nc = 2\n[t]\n", False),
+        ("[m.b]\nc = 1\n", False),
+        ("[m.b]\nc = 1\n[t]\n[u]\n", False),
+        ("[m.a]\n[m.b]\nc = 1\n[t]\n", False),
+        ("[m.b]\nc =\n[t]\n", False),
+    ],
+)
+def test_text_without_a_table_is_proved_to_have_all_others(new: str, has_all: bool) -> None:
+    old = {"m": {"a": {}, "b": {"c": 1}}, "t": {}}
+    assert _removal._has_all_others(new, old, TOML_PATH, {"b": {"c": 1}}) is has_all
 
 
 TABLES = st.sampled_from(
