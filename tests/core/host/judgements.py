@@ -59,6 +59,8 @@ _LOOKING: Final = (
     "search", "seаrch", "Search", "serach", "time", "tine", "modern", "modem", "vvait_a", "wait_a",
     "abcdef", "abcdeg", "abcde", "abcdx", "abcd", "é_issue", "e_issue", "x" * 40, "x" * 39 + "z",
     "x" * 41, "x" * 40 + "z", "x" * 200, "x" * 200 + "z", "l1I_toolname", "lll_toolname",
+    # not alike, though they are equal once a letter is left out of each
+    "abcdefg", "bcdefgx", "aabbccq", "abbccxq",
 )  # fmt: skip
 
 _TEXTS: Final = (
