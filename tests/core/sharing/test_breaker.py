@@ -80,3 +80,40 @@ def test_days_of_failures_do_not_overflow() -> None:
     for now in range(5000):
         breaker.failed("read", float(now), breaker.failures)
     assert breaker.pause("read", 4999.0) == 1.0
+
+
+def test_commands_are_tried_at_once_at_first() -> None:
+    """A clock may begin below zero."""
+    breaker = StoreBreaker()
+    assert (breaker.failures, breaker.is_out) == (0, False)
+    assert repr(breaker) == "<StoreBreaker, 0 failures in a row>"
+    assert breaker.pause("read", -5.0) == 0.0
+    breaker.failed("read", -5.0, 0)
+    assert breaker.failures == 1
+    assert repr(breaker) == "<StoreBreaker, 1 failures in a row>"
+
+
+def test_pause_of_a_command_doubles_to_a_second() -> None:
+    breaker = StoreBreaker()
+    pauses = []
+    for _ in range(6):
+        breaker.failed("read", 0.0, breaker.failures)
+        breaker.is_out = False
+        pauses.append(breaker.pause("read", 0.0))
+    assert pauses == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.0, 1.0])
+
+
+def test_success_of_a_command_begins_its_pauses_anew() -> None:
+    """Failures in a row begin anew as well, and those of other commands keep their pauses."""
+    breaker = StoreBreaker()
+    for command in ("read", "publish"):
+        breaker.failed(command, 0.0, breaker.failures)
+    breaker.succeeded("read")
+    assert repr(breaker) == "<StoreBreaker, 0 failures in a row>"
+    assert breaker.pause("read", 0.0) == 0.0
+    assert breaker.pause("publish", 0.0) == pytest.approx(0.1)
+    assert not breaker.failed("read", 0.0, breaker.failures)
+    assert breaker.pause("read", 0.0) == pytest.approx(0.1)
+    assert not breaker.failed("read", 0.0, breaker.failures)
+    assert breaker.failed("read", 0.0, breaker.failures)
+    assert breaker.failures == 5

@@ -462,3 +462,21 @@ def test_alone_in_a_good_store_a_worker_hears_nothing(steps: list[str]) -> None:
             store.read(0, 2)
     store.read(0, 1000)
     assert store.told[0] == set()
+
+
+@pytest.mark.parametrize("number", [0, -1, True, "1", 1.0, None])
+def test_number_that_is_no_worker_s_is_refused(number: Any) -> None:
+    changes = SharedChanges("s")
+    with pytest.raises(ValueError, match="a worker's number is 1 or more"):
+        changes.join(WorkerPlace(number, Position(1, 1)), changes.position)
+    assert (changes.number, changes.position) == (0, Position(-1, 0))
+    changes.join(WorkerPlace(1, Position(1, 1)), changes.position)
+    assert changes.number == 1
+
+
+def test_worker_before_its_first_join_has_no_place() -> None:
+    changes = SharedChanges("s")
+    assert repr(changes) == "<SharedChanges of 's', worker 0 at Position(epoch=-1, number=0)>"
+    assert changes.missed_since is None
+    assert not changes.has_unpublished
+    assert changes.start_publishing() is changes.take_heard() is None
