@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from mcp_core.trace import DamagedLine, Judge, TraceHeader, TraceLine, TruncatedMessage
+from mcp_core.trace.judge._message_judge import _is_alone
 from mcp_core.trace.judge.rules._registry import RULES, Rule
 from tests.core.trace.judge.conversations import (
     META,
@@ -174,3 +176,34 @@ def test_fault_after_a_gap_is_inconclusive_and_names_it(each: Case) -> None:
     ]
     assert found
     assert not certain(found)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, True),
+        ({"kind": "response"}, True),
+        ({"kind": "request"}, False),
+        ({"sender": "server"}, False),
+        ({"is_modern": True}, False),
+        ({"headers": {"mcp-session-id": "s"}}, False),
+        ({"initialize": object()}, False),
+        ({"has_endpoint": True}, False),
+    ],
+)
+def test_message_without_a_session_is_alone_unless_its_client_is_known(
+    changes: dict[str, Any], *, expected: bool
+) -> None:
+    """A notification or a response names no client, and a handshake or a stream would."""
+    found: dict[str, Any] = {
+        "sender": "client",
+        "is_modern": False,
+        "kind": "notification",
+        "headers": {},
+        "initialize": None,
+        "has_endpoint": False,
+        **changes,
+    }
+    message: Any = SimpleNamespace(**found)
+    state: Any = SimpleNamespace(negotiation=message, http=message)
+    assert _is_alone(message, message, state) is expected
