@@ -1495,4 +1495,16 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "column = int(place[2]) if place and place[1] else None",
         "an error has both its line and its column, or neither",
     ),
+    Equivalent(
+        "mcp_core/trace/_redaction.py::Redactor._redact_head",
+        "if target is None:\n    ...",
+        "if True:\n    ...",
+        "what is remembered is what would be made again",
+    ),
+    Equivalent(
+        "mcp_core/trace/_redaction.py::Redactor._pseudonym",
+        "if found is None:\n    ...",
+        "if True:\n    ...",
+        "what is remembered is what would be made again",
+    ),
 )
