@@ -149,7 +149,7 @@ def test_unused_name_is_in_no_object() -> None:
     [
         ({"properties": {"a": 1}, "required": ["b"]}, "ab"),
         *(({key: [{"required": ["a"]}, {"required": ["b"]}]}, "ab") for key in ("allOf", "anyOf")),
-        ({"oneOf": [True, {"required": ["a"]}]}, "a"),
+        ({"oneOf": [True, {"required": ["a"]}, True]}, "a"),
         *(({key: {"required": ["a"]}}, "a") for key in ("if", "then", "else", "not")),
         *(({key: {"x": {"required": ["a"]}}}, "a") for key in ("dependentSchemas", "dependencies")),
         ({"allOf": {"required": ["a"]}, "items": {"required": ["b"]}}, ""),

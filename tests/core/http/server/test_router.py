@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec import json
@@ -16,6 +16,8 @@ from mcp_core.http import (
     RequestHead,
     Router,
 )
+from mcp_core.http.server._auth import EndpointAuth
+from mcp_core.http.server._router import _published_metadata
 from mcp_core.http.wire._mcp_headers import PROTOCOL_VERSION
 from tests.harness.wire.router import (
     GET,
@@ -344,3 +346,46 @@ def test_response_that_is_not_read_is_replaced_by_an_error(format: str) -> None:
     harness.read(reply.exchange)
     assert (reply.status, reply.message["id"], reply.message["error"]["code"]) == (200, 5, -32603)
     harness.router.drop_responses(reply.exchange)  # nothing is left to drop
+
+
+class PublishedMetadata:
+    """A resource server as far as it has metadata, at its own path and then at shared ones."""
+
+    credential_headers = ()
+
+    def __init__(self, document: bytes, *paths: str) -> None:
+        self.document, self.metadata_paths = document, paths
+
+    def metadata(self) -> bytes:
+        return self.document
+
+    def admit(self, *requests: Any) -> Any:
+        raise AssertionError("no request is made")
+
+
+def published(*servers: Any) -> dict[bytes, bytes]:
+    auths: list[Any] = [PublishedMetadata(*each) for each in servers]
+    return _published_metadata(EndpointAuth(each, lambda: 0.0, print) for each in auths)
+
+
+@pytest.mark.parametrize(
+    ("servers", "expected"),
+    [
+        ([], {}),
+        ([(b"a",)], {}),
+        ([(b"a",), (b"b", "/b", "/x")], {b"/b": b"b", b"/x": b"b"}),
+        ([(b"a", "/a", "/x"), (b"b", "/b", "/x")], {b"/a": b"a", b"/b": b"b"}),
+        ([(b"a", "/a", "/x"), (b"a", "/a", "/x")], {b"/a": b"a", b"/x": b"a"}),
+        ([(b"a", "/a", "/x"), (b"b", "/x")], {b"/a": b"a", b"/x": b"b"}),
+        ([(b"a", "/a", "/b"), (b"b", "/b")], {b"/a": b"a", b"/b": b"b"}),
+    ],
+)
+def test_metadata_is_at_the_own_path_and_at_a_shared_one_of_a_single_resource(
+    servers: list[Any], expected: dict[bytes, bytes]
+) -> None:
+    assert published(*servers) == expected
+
+
+def test_metadata_of_two_resources_at_one_path_is_refused() -> None:
+    with pytest.raises(ValueError, match="two resource servers have their metadata at '/a'"):
+        published((b"a", "/a"), (b"b", "/a"))
