@@ -73,9 +73,11 @@ def _read_address(host: str) -> str | None:
     """
     if ":" in host:
         try:
-            return str(ipaddress.IPv6Address(host.partition("%")[0]))
+            address = ipaddress.IPv6Address(host.partition("%")[0])
         except ValueError:
             return None
+        mapped = address.ipv4_mapped  # RFC 5952, 5; before Python 3.13 its text is `::ffff:7f00:1`
+        return str(address) if mapped is None else f"::ffff:{mapped}"
     parts = host.split(".")
     if len(parts) > 4 or not all(_NUMBER.fullmatch(part) and len(part) < 20 for part in parts):
         return None

@@ -172,9 +172,11 @@ def _address_in(entry: bytes) -> str | None:
     if match is not None:
         text = match[1] or match[2]
     try:
-        return str(ip_address(text))
+        ip = ip_address(text)
     except ValueError:
         return None
+    mapped = ip.ipv4_mapped if isinstance(ip, IPv6Address) else None
+    return str(mapped or ip)
 
 
 @lru_cache(maxsize=_CACHED)
