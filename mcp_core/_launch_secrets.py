@@ -33,10 +33,13 @@ _VALUE: Final = re.compile(r"""[^\s"',;}&‹]+""")
 # What has several words, such as `Token abc` and `a=b; c=d`: up to the end of its line or quote.
 _LONG_NAME: Final = re.compile(r"(?:authorization|cookie)$", re.IGNORECASE)
 _LONG_VALUE: Final = re.compile(r"""[^"'\r\n‹]+""")
+# The quote before a value, which ends it too. In JSON in JSON it has backslashes before it, and in
+# Python there may be three. Two are an empty text.
+_QUOTE: Final = re.compile(r"""(?<![\\"'])(?:\\*["']|"{3}|'{3})\Z""")
+_QUOTED_VALUE: Final = re.compile(r"[^\r\n‹][^\r\n]*")
 # The same behind an option inside a word, as in `sh -c "server --api-key x"`.
-_OPTION: Final = re.compile(
-    r"""(?P<name>(?<!\S)-[\w.-]{1,100}+)(?P<mark>[ ]+["']?)(?P<value>[^\s"',;}&‹-][^\s"',;}&‹]*+)"""
-)
+_OPTION: Final = re.compile(r"""(?<!\S)(-[\w.-]{1,100}+)[ ]+["']?""")
+_OPTION_VALUE: Final = re.compile(r"""[^\s"',;}&‹-][^\s"',;}&‹]*+""")
 # A word, up to its `=` or `:`, that is one name. JSON, a shell's command and a header with a value
 # in base64, which may end in `=`, have more before that.
 _ONE_NAME: Final = re.compile(r"""[^\s"'{}:,;]+""")
@@ -202,23 +205,38 @@ def hide_pairs(text: str, hide: Callable[[str], str]) -> str:
         text: any text, as one word of a command.
         hide: returns what stands for a value.
     """
+    return _hide_behind(_OPTION, _OPTION_VALUE, _hide_behind(_NAME, _VALUE, text, hide), hide)
 
-    def hide_option(match: re.Match[str]) -> str:
-        shown = hide(match["value"]) if _is_secret_option(match["name"]) else match["value"]
-        return f"{match['name']}{match['mark']}{shown}"
 
+def _hide_behind(
+    names: re.Pattern[str], values: re.Pattern[str], text: str, hide: Callable[[str], str]
+) -> str:
+    """Hide values behind secret names: those in quotes with all the words between them.
+
+    Args:
+        names: matches a name, which is its first group, up to its value.
+        values: matches a value without quotes.
+        text: as of `hide_pairs`.
+        hide: as of `hide_pairs`.
+    """
     pieces: list[str] = []
     done = 0
-    for match in _NAME.finditer(text):
-        name = match[1]
+    for match in names.finditer(text):
+        name, start, end = match[1], match.end(), len(text)
         if match.start() < done or not _is_secret_option(name):
             continue
-        value = (_LONG_VALUE if _LONG_NAME.search(name) else _VALUE).match(text, match.end())
-        if value is not None:
-            pieces += (text[done : value.start()], hide(value[0]))
+        pattern = _LONG_VALUE if _LONG_NAME.search(name) else values
+        if quote := _QUOTE.search(match[0]):
+            pattern = _QUOTED_VALUE
+            # Without a second quote the line was cut, perhaps in the middle of the secret.
+            ends = re.compile(rf"(?<!\\){re.escape(quote[0])}|[\r\n]")
+            if found := ends.search(text, start):
+                end = found.start()
+        if value := pattern.match(text, start, end):
+            pieces += (text[done:start], hide(value[0]))
             done = value.end()
     pieces.append(text[done:])
-    return _OPTION.sub(hide_option, "".join(pieces))
+    return "".join(pieces)
 
 
 def _is_secret_option(name: str) -> bool:
