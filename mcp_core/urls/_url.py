@@ -35,8 +35,10 @@ def effective_port(parts: SplitResult) -> int:
     `parts` is the URL as `urllib.parse.urlsplit` returns it (RFC 9110, section 4.2).
 
     Raises:
-        ValueError: the port isn't a number up to 65535.
+        ValueError: the port isn't a number from 1 to 65535.
     """
+    if parts.port == 0:
+        raise ValueError("nothing listens on port 0")
     return parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
 
 
@@ -106,7 +108,7 @@ class Url(Struct, frozen=True):
                 host = host.encode("idna").decode()
         except ValueError:
             raise ValueError(f"host and port of {redacted_url(text)} cannot be read") from None
-        if not host or parts.port == 0:
+        if not host:
             raise ValueError(f"host and port of {redacted_url(text)} cannot be read")
         target = quote(parts.path or "/", safe=_SAFE)
         if parts.query:
