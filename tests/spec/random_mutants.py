@@ -49,7 +49,17 @@ from tests.spec.mutation_runner import ROOT, changed_file, opened, run_in_copies
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["AREAS", "Area", "RandomOutcome", "Rate", "draw", "rates", "run_mutant", "stages"]
+__all__ = [
+    "AREAS",
+    "Area",
+    "RandomOutcome",
+    "Rate",
+    "draw",
+    "rates",
+    "run_mutant",
+    "stages",
+    "stages_of",
+]
 
 FEWEST: Final = 60  # mutants of an area, below which its rate says little
 COUNT: Final = 360  # gives each area `FEWEST`
@@ -290,7 +300,8 @@ def stages_of(mutant: RandomMutant, root: Path, hit_map: HitMap | None) -> list[
 
     With a map they have only the tests that run the changed code, and a last stage has those of
     other areas. If it runs before the tests do, such as a function that makes a table, each test of
-    the module may depend on it: the mirrored tests come first, as a whole.
+    the module may depend on it: the mirrored tests come first, as a whole, and then the files that
+    name it, such as a table of all limits.
     """
     whole = stages(mutant.file, root)
     place = mutant.replacement
@@ -304,7 +315,8 @@ def stages_of(mutant: RandomMutant, root: Path, hit_map: HitMap | None) -> list[
     seconds = 0.0
     chosen = []
     if hit_map is not None and hit_map.runs_first(mutant.file, place.start, place.end):
-        chosen.append(first)
+        named = _tests_naming(mutant, root)
+        chosen += [first, [name for name in named if name in known.difference(first)]]
         whole = [stage for stage in whole if stage != first]
     for stage in (*whole, others):
         if stage is others:
@@ -316,6 +328,20 @@ def stages_of(mutant: RandomMutant, root: Path, hit_map: HitMap | None) -> list[
                 seconds += 0.0 if test.file in first else test.seconds + _WAITED * test.process
         chosen.append(names)
     return [names for names in chosen if names]
+
+
+def _tests_naming(mutant: RandomMutant, root: Path) -> list[str]:
+    """Return the test files that import a mutant's module and have the name that it defines there.
+
+    They may read a constant that no code needs for it.
+    """
+    word = re.compile(rf"\b{re.escape(mutant.scope)}\b")
+    return [
+        name
+        for name, distance in _distances(mutant.file, root).items()
+        if distance == 1 and name.startswith("tests/") and mutant.scope.isidentifier()
+        if word.search(root.joinpath(name).read_text("utf-8"))
+    ]
 
 
 def map_tests(

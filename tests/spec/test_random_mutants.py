@@ -16,7 +16,7 @@ from rich.console import Console
 from tests.spec import mutations, random_mutants
 from tests.spec.code_match import Replacement, SourceFile
 from tests.spec.equivalent_mutants import EQUIVALENTS, Equivalent, find_stale_equivalents
-from tests.spec.hit_map import HitMap, make_map
+from tests.spec.hit_map import HitMap, MappedTest, make_map
 from tests.spec.mutation_operators import RandomMutant, find_places, make_mutant
 from tests.spec.random_mutants import (
     AREAS,
@@ -35,6 +35,7 @@ from tests.spec.random_mutants import (
     run_mutant,
     runs_mutants,
     stages,
+    stages_of,
 )
 
 if TYPE_CHECKING:
@@ -192,6 +193,36 @@ def test_stages_go_from_the_mirror_to_the_rest_of_the_area(tmp_path: Path) -> No
         ["tests/core/a/test_f.py", "tests/core/a/test_other.py"],
         ["tests/core/test_table.py", "tests/core/test_near.py"],
         ["tests/core/test_far.py"],
+    ]
+
+
+def test_constant_meets_tests_that_read_it_beside_those_of_the_code_that_does(
+    tmp_path: Path,
+) -> None:
+    """A test that imports the module, or has the name, for something else isn't among them."""
+    file = "mcp_core/a/_f.py"
+    code = "LIMIT = 3\n\ndef f() -> int:\n    return LIMIT\n\ndef g() -> int:\n    return 2\n"
+    make_project(
+        tmp_path,
+        code,
+        {
+            "tests/core/a/test_f.py": "from mcp_core.a._f import LIMIT",
+            "tests/core/test_table.py": "LIMITS = {'mcp_core.a._f': {'LIMIT': 3}}",
+            "tests/core/test_other.py": "from mcp_core.a._f import g",
+            "tests/core/test_same_word.py": "import tests.core.test_table\nLIMIT = 1",
+            "tests/core/test_use.py": "from mcp_core.a._f import f",
+            "tests/trio_/cli/test_cli.py": "from mcp_core.a._f import LIMIT",
+        },
+    )
+    runs = {"test_use": 1, "test_other": 2, "test_table": 0}
+    hit_map = HitMap(
+        {file: SourceFile(code)},
+        [MappedTest(f"tests/core/{each}.py::f", runs[each], 0.1, True, False) for each in runs],
+    )
+    assert stages_of(mutant_of(file, "number", code), tmp_path, hit_map) == [
+        ["tests/core/a/test_f.py"],
+        ["tests/core/test_table.py"],
+        ["tests/core/test_use.py::f"],
     ]
 
 
