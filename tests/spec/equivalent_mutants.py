@@ -1507,4 +1507,22 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "if True:\n    ...",
         "what is remembered is what would be made again",
     ),
+    Equivalent(
+        "mcp_core/http/server/_session.py::Sessions.find_capacity_error",
+        "if self._by_client.get(client, 0) >= quota:\n    ...",
+        "if self._by_client.get(client, -1) >= quota:\n    ...",
+        "a quota is at least 1",
+    ),
+    Equivalent(
+        "mcp_core/http/server/_session.py::Sessions.find_capacity_error",
+        "if self._uninitialized_by_client.get(client, 0) >= quota:\n    ...",
+        "if self._uninitialized_by_client.get(client, -1) >= quota:\n    ...",
+        "a quota is at least 1",
+    ),
+    Equivalent(
+        "mcp_core/http/server/_session.py::OneShots.find_capacity_error",
+        "held = self._by_client.get(client, 0)",
+        "held = self._by_client.get(client, -1)",
+        "a quota is at least 1",
+    ),
 )

@@ -183,15 +183,18 @@ class HitMap:
     def runs_first(self, file: str, start: int, end: int) -> bool:
         """True if the code between two offsets may run before the first test.
 
-        Such code is in no function, or in one that is called while modules are imported and tests
-        collected.
+        Such code is in no function, in a function's definition before its body, or in one that is
+        called while modules are imported and tests collected.
         """
         around = [
-            (block.end - block.start, index)
+            (block.end - block.start, index, block.first)
             for index, block in self._blocks[file]
             if block.start <= start and end <= block.end
         ]
-        return not around or bool(self._imported >> min(around)[1] & 1)
+        if not around:
+            return True
+        _, index, first = min(around)
+        return end <= first or bool(self._imported >> index & 1)
 
     def _mask(self, file: str, start: int, end: int) -> int:
         mask, name = self._block_at(file, start, end)

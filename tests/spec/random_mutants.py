@@ -300,8 +300,8 @@ def stages_of(mutant: RandomMutant, root: Path, hit_map: HitMap | None) -> list[
 
     With a map they have only the tests that run the changed code, and a last stage has those of
     other areas. If it runs before the tests do, such as a function that makes a table, each test of
-    the module may depend on it: the mirrored tests come first, as a whole, and then the files that
-    name it, such as a table of all limits.
+    the module may depend on it, and one that reads a constant or a signature runs nothing: the
+    mirrored tests come first, as a whole, and then the files that import the module themselves.
     """
     whole = stages(mutant.file, root)
     place = mutant.replacement
@@ -315,9 +315,10 @@ def stages_of(mutant: RandomMutant, root: Path, hit_map: HitMap | None) -> list[
     seconds = 0.0
     chosen = []
     if hit_map is not None and hit_map.runs_first(mutant.file, place.start, place.end):
-        named = _tests_naming(mutant, root)
-        chosen += [first, [name for name in named if name in known.difference(first)]]
-        whole = [stage for stage in whole if stage != first]
+        distances = _distances(mutant.file, root)
+        direct = sorted(name for name in known.difference(first) if distances[name] == 1)
+        chosen += [first, direct]
+        whole = [[name for name in stage if name not in {*first, *direct}] for stage in whole]
     for stage in (*whole, others):
         if stage is others:
             seconds = 0.0
@@ -328,20 +329,6 @@ def stages_of(mutant: RandomMutant, root: Path, hit_map: HitMap | None) -> list[
                 seconds += 0.0 if test.file in first else test.seconds + _WAITED * test.process
         chosen.append(names)
     return [names for names in chosen if names]
-
-
-def _tests_naming(mutant: RandomMutant, root: Path) -> list[str]:
-    """Return the test files that import a mutant's module and have the name that it defines there.
-
-    They may read a constant that no code needs for it.
-    """
-    word = re.compile(rf"\b{re.escape(mutant.scope)}\b")
-    return [
-        name
-        for name, distance in _distances(mutant.file, root).items()
-        if distance == 1 and name.startswith("tests/") and mutant.scope.isidentifier()
-        if word.search(root.joinpath(name).read_text("utf-8"))
-    ]
 
 
 def map_tests(

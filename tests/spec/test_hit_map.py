@@ -184,7 +184,8 @@ def test_mutant_whose_code_runs_before_the_tests_meets_all_that_mirror_its_modul
 ) -> None:
     """Any of them may use the result of the import, without running the code again."""
     uses = "from mcp_core.a._f import f"
-    make_project(tmp_path, CODE, {f"tests/core/{name}.py": uses for name in ("a/test_f", "test_g")})
+    files = {f"tests/core/{name}.py": uses for name in ("a/test_f", "helper")}
+    make_project(tmp_path, CODE, {**files, "tests/core/test_g.py": "import tests.core.helper"})
     file = "mcp_core/a/_f.py"
     start = CODE.index("x < most")
     mutant = RandomMutant(file, "f", "compare", 12, "", "", Replacement(start, start + 8, "x"))

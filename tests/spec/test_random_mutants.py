@@ -196,33 +196,33 @@ def test_stages_go_from_the_mirror_to_the_rest_of_the_area(tmp_path: Path) -> No
     ]
 
 
-def test_constant_meets_tests_that_read_it_beside_those_of_the_code_that_does(
-    tmp_path: Path,
+@pytest.mark.parametrize("operator", ["number", "default", "compare"])
+def test_code_that_runs_at_import_meets_all_tests_that_import_its_module(
+    operator: str, tmp_path: Path
 ) -> None:
-    """A test that imports the module, or has the name, for something else isn't among them."""
+    """A constant may be read, and a signature looked at, by a test that runs nothing of it."""
     file = "mcp_core/a/_f.py"
-    code = "LIMIT = 3\n\ndef f() -> int:\n    return LIMIT\n\ndef g() -> int:\n    return 2\n"
+    code = "LIMIT = 3\n\ndef f(a: bool = True) -> bool:\n    return LIMIT < 5\n"
     make_project(
         tmp_path,
         code,
         {
             "tests/core/a/test_f.py": "from mcp_core.a._f import LIMIT",
             "tests/core/test_table.py": "LIMITS = {'mcp_core.a._f': {'LIMIT': 3}}",
-            "tests/core/test_other.py": "from mcp_core.a._f import g",
-            "tests/core/test_same_word.py": "import tests.core.test_table\nLIMIT = 1",
-            "tests/core/test_use.py": "from mcp_core.a._f import f",
+            "tests/core/test_far.py": "import tests.core.test_table",
+            "tests/core/test_other.py": "import tests.core.test_table",
             "tests/trio_/cli/test_cli.py": "from mcp_core.a._f import LIMIT",
         },
     )
-    runs = {"test_use": 1, "test_other": 2, "test_table": 0}
+    runs = {"test_far": 1, "test_other": 0, "test_table": 0}
     hit_map = HitMap(
         {file: SourceFile(code)},
         [MappedTest(f"tests/core/{each}.py::f", runs[each], 0.1, True, False) for each in runs],
     )
-    assert stages_of(mutant_of(file, "number", code), tmp_path, hit_map) == [
-        ["tests/core/a/test_f.py"],
-        ["tests/core/test_table.py"],
-        ["tests/core/test_use.py::f"],
+    early = [["tests/core/a/test_f.py"], ["tests/core/test_table.py"]]
+    assert stages_of(mutant_of(file, operator, code), tmp_path, hit_map) == [
+        *(early if operator != "compare" else ()),
+        ["tests/core/test_far.py::f"],
     ]
 
 
