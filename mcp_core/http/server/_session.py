@@ -683,7 +683,8 @@ class OneShots(dict[Conversation, None]):
         """Return why `client` may begin no other conversation, None if it may."""
         if len(self) >= self._limit:
             return TOO_BUSY
-        return client_too_busy(self.quota) if self._by_client.get(client, 0) >= self.quota else None
+        held = self._by_client.get(client, 0)
+        return client_too_busy(self.quota) if held >= self.quota else None
 
     def add(self, conversation: Conversation) -> None:
         """Add a conversation that begins."""

@@ -79,6 +79,12 @@ def test_registration_edits_only_the_members_that_differ() -> None:
     assert change.apply(text) == expected
 
 
+def test_registration_of_an_object_with_the_same_members_edits_their_values() -> None:
+    text = document({**PLAIN, "env": {"A": "1"}}).replace('"A"', '/* mine */ "A"')
+    change = plan_registration(CURSOR, with_env(A="2"), text)
+    assert change.apply(text) == text.replace('"A": "1"', '"A": "2"')
+
+
 def test_registration_equal_entry_is_not_needed() -> None:
     text = document({**PLAIN, "disabled": False})
     change = plan_registration(CURSOR, SERVER, text)

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from mcp_core import ConnectionClosed, RemoteProtocolError, ResultReceived, State
-from mcp_core.http import HttpCall
+from mcp_core.http import Head, HttpCall
 from mcp_core.http.client import _response_queue
 from mcp_core.http.client._response_queue import ResponseQueue
 from mcp_core.protocol.messages._outbox import MessageKind, Outgoing
@@ -157,6 +157,18 @@ def test_response_queue_chunks_are_read_in_order_and_only_as_far_as_there_is_roo
         answered += ids(new)
     assert answered == [f"p{number}" for number in range(1, 15)]
     assert isinstance(net.event(), ResultReceived)
+
+
+@pytest.mark.usefixtures("few")
+def test_response_queue_with_room_reads_all_kept_chunks_at_once() -> None:
+    net, id, call, posts = flooded(5)
+    net.send_body(call, b": a comment\n\n")
+    net.send_body(call, event(result(id, {"content": []})))
+    assert net.http.is_paused(call.key)
+    net.http.response_started(posts[0].key, Head(202, []), 0.0)
+    net.http.response_ended(posts[0].key, 0.0)
+    net.http.calls_to_make(0.0)
+    assert isinstance(net.http.next_event(), ResultReceived)
 
 
 @pytest.mark.usefixtures("few")

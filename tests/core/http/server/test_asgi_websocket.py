@@ -193,6 +193,7 @@ def test_upgrade_waits_for_the_grant() -> None:
     assert app.receive(**CONNECT) == []
     assert app.receive(type="websocket.receive", text="{}") == []
     assert not app.websocket.paused
+    assert app.websocket.messages_to_send(0.0) == []
     assert isinstance(admission.step, Await)
     admission.step.awaitable.close()  # type: ignore[attr-defined]
     admission.send(GRANTS["ann"], 0.0)

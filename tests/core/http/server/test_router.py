@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -84,6 +85,19 @@ def test_recorder_gets_head_and_http_version_of_each_request_to_an_endpoint() ->
     # The path within the router counts, if it is given.
     assert harness.router.begin(heads[2], 0.0, path=b"/mcp").endpoint is harness.endpoint
     assert harness.router.begin(heads[0], 0.0, path=b"/other").endpoint is None
+
+
+@pytest.mark.parametrize("is_socket", [False, True])
+def test_client_that_is_gone_ends_the_recording_of_its_exchange(is_socket: bool) -> None:
+    """The end of a WebSocket is recorded by the socket."""
+    harness = RouterHarness()
+    exchange = harness.router.begin(RequestHead(b"GET", b"/other", GET), 0.0)
+    ends: list[tuple[str, str]] = []
+    exchange.record = SimpleNamespace(ended=lambda *end: ends.append(end))
+    exchange.socket = SimpleNamespace() if is_socket else None  # type: ignore[assignment]
+    harness.router.disconnected(exchange, 0.0)
+    assert ends == ([] if is_socket else [("client", "closed")])
+    assert exchange.actions_to_send() == []
 
 
 @pytest.mark.parametrize(

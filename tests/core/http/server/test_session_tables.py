@@ -77,6 +77,13 @@ def test_sessions_of_a_client_have_a_quota_until_they_end() -> None:
     assert table.find_capacity_error("c") is TOO_MANY_SESSIONS
 
 
+def test_client_without_a_session_may_begin_one_where_that_is_all_it_may_have() -> None:
+    table = Sessions(HttpLimits(sessions=2, uninitialized=2, client_share=0.5))
+    assert table.find_capacity_error("a") is None
+    shots = OneShots(HttpLimits(sessions=2, client_share=0.5))
+    assert (shots.quota, shots.find_capacity_error("a")) == (1, None)
+
+
 def test_sessions_without_a_handshake_have_a_quota_of_their_own() -> None:
     """A session leaves it by its handshake, which may be reported twice, or by its timeout."""
     limits = HttpLimits(sessions=100, uninitialized=4, client_share=0.5)
