@@ -84,6 +84,10 @@ _NO_CODE: Final = (
 _OPTIONS: Final = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov")
 # They compare the code with a copy of itself, and would notice changes that mean nothing.
 _NO_TESTS: Final = ("tests/layering/", "tests/spec/test_mutations.py", "tests/interop/")
+# They look at the definitions of all modules, without running what these define.
+_OF_DEFINITIONS: Final = frozenset(
+    f"tests/core/test_{name}.py" for name in ("limit_values", "public_values", "shown_keywords")
+)
 
 
 @dataclass(frozen=True)
@@ -301,7 +305,8 @@ def stages_of(mutant: RandomMutant, root: Path, hit_map: HitMap | None) -> list[
     With a map they have only the tests that run the changed code, and a last stage has those of
     other areas. If it runs before the tests do, such as a function that makes a table, each test of
     the module may depend on it, and one that reads a constant or a signature runs nothing: the
-    mirrored tests come first, as a whole, and then the files that import the module themselves.
+    mirrored tests come first, as a whole, and then those that import the module themselves or look
+    at all definitions.
     """
     whole = stages(mutant.file, root)
     place = mutant.replacement
@@ -316,7 +321,8 @@ def stages_of(mutant: RandomMutant, root: Path, hit_map: HitMap | None) -> list[
     chosen = []
     if hit_map is not None and hit_map.runs_first(mutant.file, place.start, place.end):
         distances = _distances(mutant.file, root)
-        direct = sorted(name for name in known.difference(first) if distances[name] == 1)
+        rest = sorted(known.difference(first))
+        direct = [each for each in rest if distances[each] == 1 or each in _OF_DEFINITIONS]
         chosen += [first, direct]
         whole = [[name for name in stage if name not in {*first, *direct}] for stage in whole]
     for stage in (*whole, others):

@@ -197,10 +197,13 @@ def test_stages_go_from_the_mirror_to_the_rest_of_the_area(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("operator", ["number", "default", "compare"])
-def test_code_that_runs_at_import_meets_all_tests_that_import_its_module(
+def test_code_that_runs_at_import_meets_tests_that_only_look_at_its_module(
     operator: str, tmp_path: Path
 ) -> None:
-    """A constant may be read, and a signature looked at, by a test that runs nothing of it."""
+    """A constant may be read, and a signature looked at, by a test that runs nothing of it.
+
+    The tests that look at all definitions import it over packages.
+    """
     file = "mcp_core/a/_f.py"
     code = "LIMIT = 3\n\ndef f(a: bool = True) -> bool:\n    return LIMIT < 5\n"
     make_project(
@@ -211,6 +214,7 @@ def test_code_that_runs_at_import_meets_all_tests_that_import_its_module(
             "tests/core/test_table.py": "LIMITS = {'mcp_core.a._f': {'LIMIT': 3}}",
             "tests/core/test_far.py": "import tests.core.test_table",
             "tests/core/test_other.py": "import tests.core.test_table",
+            "tests/core/test_public_values.py": "import tests.core.test_table",
             "tests/trio_/cli/test_cli.py": "from mcp_core.a._f import LIMIT",
         },
     )
@@ -219,7 +223,10 @@ def test_code_that_runs_at_import_meets_all_tests_that_import_its_module(
         {file: SourceFile(code)},
         [MappedTest(f"tests/core/{each}.py::f", runs[each], 0.1, True, False) for each in runs],
     )
-    early = [["tests/core/a/test_f.py"], ["tests/core/test_table.py"]]
+    early = [
+        ["tests/core/a/test_f.py"],
+        ["tests/core/test_public_values.py", "tests/core/test_table.py"],
+    ]
     assert stages_of(mutant_of(file, operator, code), tmp_path, hit_map) == [
         *(early if operator != "compare" else ()),
         ["tests/core/test_far.py::f"],
