@@ -7,9 +7,16 @@ there; here is their size.
 from __future__ import annotations
 
 from importlib import import_module
+from inspect import Parameter, signature
 from typing import Final
 
 import pytest
+from msgspec import NODEFAULT
+from msgspec.structs import fields
+
+from mcp_core import Rate
+from mcp_core.host import CatalogLimits
+from mcp_core.http import HttpLimits
 
 # Lengths are in bytes or characters, times in seconds.
 _LIMITS: Final[dict[str, dict[str, float]]] = {
@@ -756,6 +763,158 @@ _LIMITS: Final[dict[str, dict[str, float]]] = {
 )
 def test_limit_has_its_value(module: str, name: str, value: float) -> None:
     assert getattr(import_module(module), name) == value
+
+
+# The same of options, by class.
+_DEFAULTS: Final[dict[str, dict[str, dict[str, object]]]] = {
+    "mcp_core._limits": {
+        "Limits": {
+            "message": 4 * 1024 * 1024,
+            "decoded": 0,
+            "id": 256,
+            "method": 256,
+            "batch": 100,
+            "in_flight": 256,
+            "waiting": 256,
+            "queued": 1024 * 1024,
+            "pause": 5.0,
+            "tool_calls": Rate(1000, 10_000),
+            "uri": 8192,
+            "uris": 1024,
+            "task_ids": 1024,
+            "listens": 64,
+            "listing": 48 * 1024 * 1024,
+        },
+    },
+    "mcp_core.runtime.host._options": {
+        "HostLimits": {
+            "servers": 1000,
+            "connecting": 32,
+            "calls": 100,
+            "catalog": CatalogLimits(),
+            "listing": 8 * 1024 * 1024,
+        },
+    },
+    "mcp_core.tasks._record": {
+        "TaskLimits": {
+            "per_principal": 100,
+            "total": 10_000,
+            "client_share": 0.25,
+            "stored_bytes": 64 * 1024 * 1024,
+            "file_bytes": 256 * 1024 * 1024,
+            "ttl": 3600.0,
+            "max_ttl": 86_400.0,
+            "open_requests": 16,
+            "requests": 100,
+            "result": 4 * 1024 * 1024,
+            "responses": 4 * 1024 * 1024,
+            "message": 1000,
+            "message_interval": 1.0,
+            "waiting": 16,
+            "lease": 30.0,
+            "poll_interval": 0.5,
+            "max_poll_interval": 5.0,
+        },
+    },
+    "mcp_core.http.server._options": {
+        "HttpLimits": {
+            "client_share": 0.25,
+            "sessions": 10_000,
+            "uninitialized": 1000,
+            "initialize": 30.0,
+            "idle": 1800.0,
+            "streams": 256,
+            "events": 256,
+            "event_age": 300.0,
+            "session_bytes": 4 * 1024 * 1024,
+            "all_bytes": 256 * 1024 * 1024,
+            "bodies": 64 * 1024 * 1024,
+            "body_time": 300.0,
+            "queued": 1024 * 1024,
+            "unread": 16 * 1024 * 1024,
+        },
+        "HttpOptions": {
+            "reply": "auto",
+            "sessions": True,
+            "retry": 1.0,
+            "comment_interval": 15.0,
+            "limits": HttpLimits(),
+            "trusted_proxies": None,
+            "sse_path": None,
+            "subprotocols": ("mcp",),
+            "listen": True,
+            "get_stream": True,
+        },
+    },
+    "mcp_core.http.client._options": {
+        "HttpClientOptions": {
+            "headers": {},
+            "reconnect_attempts": 5,
+            "max_reconnect_delay": 30.0,
+            "entropy": None,
+            "on_message": None,
+            "authorizer": None,
+            "allow_cleartext": False,
+        },
+    },
+    "mcp_core.registry.tasks._options": {
+        "TaskOptions": {
+            "support": "optional",
+            "detach": 0.0,
+            "ttl": None,
+            "rerun": False,
+            "meanwhile": None,
+        },
+    },
+    "mcp_core.host.catalog._server": {
+        "CatalogLimits": {
+            "tools": 1000,
+            "prompts": 1000,
+            "resources": 10_000,
+            "resource_templates": 1000,
+            "definition": 256 * 1024,
+            "definitions": 2 * 1024 * 1024,
+        },
+    },
+    "mcp_core.adapters._run_options": {
+        "HttpRunOptions": {
+            "path": "/mcp",
+            "sse_path": None,
+            "reply": "auto",
+            "sessions": True,
+            "hosts": (),
+            "origins": (),
+            "api_key_variables": (),
+            "fds": (),
+        },
+        "RunOptions": {
+            "http": None,
+            "recording": None,
+            "keys_variable": None,
+            "reload": False,
+            "asyncio": False,
+        },
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "defaults"),
+    [(module, *each) for module, classes in _DEFAULTS.items() for each in classes.items()],
+)
+def test_options_have_their_defaults_and_go_by_name(
+    module: str, name: str, defaults: dict[str, object]
+) -> None:
+    """A factory is called."""
+    cls = getattr(import_module(module), name)
+    found = {
+        field.name: field.default_factory() if field.default is NODEFAULT else field.default
+        for field in fields(cls)
+        if not field.required
+    }
+    assert found == defaults
+    parameters = signature(cls).parameters.values()
+    assert {each.kind for each in parameters} == {Parameter.KEYWORD_ONLY}
 
 
 # How many results a function remembers; None if its arguments are the project's own and thus few.

@@ -306,11 +306,7 @@ class ProtectedResource(abc.ABC):
 
 def printable(text: str) -> str:
     """Replace unprintable characters, so that `text` stays on one line of the log."""
-    return (
-        text
-        if text.isprintable()
-        else "".join(each if each.isprintable() else "?" for each in text)
-    )
+    return "".join(each if each.isprintable() else "?" for each in text)
 
 
 def _sanitize_quoted(text: str) -> str:

@@ -81,10 +81,6 @@ class TurnIndex:
         self._groups: dict[tuple[int, str], _Groups] = {}
         self._by_method: dict[str, list[Turn]] = {}
 
-    def __contains__(self, method: str) -> bool:
-        """Return True if there is a turn of `method`."""
-        return method in self._by_method
-
     def add(self, turn: Turn) -> None:
         """Add the turn of a client's message."""
         message = turn.message

@@ -39,6 +39,12 @@ def found_in(old: Any, new: Any, *, is_input: bool) -> list[tuple[str, str, Any]
     [
         (S, {**S, "minLength": 2}, [("", "has a narrower minLength: none → 2", "a")]),
         (
+            {"type": "integer", "exclusiveMinimum": -3, "multipleOf": 3},
+            {"type": "integer", "exclusiveMinimum": 8, "multipleOf": 3},
+            # The half of what is left out is 3.5.
+            [("", "has a narrower exclusiveMinimum: -3 → 8", 3)],
+        ),
+        (
             {**S, "minLength": 1},
             {**S, "minLength": 2},
             [("", "has a narrower minLength: 1 → 2", "a")],

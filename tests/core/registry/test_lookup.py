@@ -94,6 +94,20 @@ def test_lookup_unknown_resource_has_the_code_of_the_revision(dialect: Dialect, 
     }
 
 
+def test_lookup_respells_no_uri_that_its_template_does_not_match() -> None:
+    """Its normal form fits the template, but not the type of the variable."""
+
+    def read(number: int) -> str:
+        return ""
+
+    server = Server("s")
+    server.add_resource("x://host/{number}", read, name="r")
+    assert [server._lookup.declared_uri(f"X://HOST/{value}") for value in ("7", "seven")] == [
+        "x://host/7",
+        "X://HOST/seven",
+    ]
+
+
 def test_lookup_without_completions_is_method_not_found() -> None:
     server = make()
     server.remove_prompt("p")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from mcp_core import CallTimeout, McpError
+from mcp_core import DIALECTS, CallTimeout, McpError, Peer
 from mcp_core.registry import Context, DeclarationError, RootsContext, Server
+from mcp_core.registry._roots import _RootsRequest, _Sender
+from mcp_core.types import ClientCapabilities
 from tests.harness.jsonrpc import (
     STATEFUL,
     D,
@@ -155,6 +158,13 @@ def test_client_that_does_not_answer_ends_the_wait_after_a_minute() -> None:
     (warning,) = stage.runtime.warnings
     assert CallTimeout.__name__ in warning
     assert stage.service.idle
+
+
+def test_client_that_did_not_declare_roots_is_not_asked_for_them() -> None:
+    peer = Peer(DIALECTS[D], ClientCapabilities())
+    request = _RootsRequest(_Sender(SimpleNamespace(), peer))
+    with pytest.raises(McpError, match="needs a client that declares"):
+        request._make_requests()
 
 
 def test_error_of_the_client_is_raised_in_the_hook() -> None:

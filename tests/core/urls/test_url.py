@@ -110,6 +110,8 @@ def test_url_parse_error_hides_credentials_and_query(text: str) -> None:
         ("https://e.com/x?mail=a@b", "'https://e.com/x'"),
         ("https://e.com?mail=a@b", "'https://...'"),
         ("e.com?a@b", "'...'"),
+        ("e.com/x?a@b", "'e.com/x'"),
+        ("//e.com?a@b", "'//e.com'"),
         ("", "''"),
         ("x\r\n" * 100, repr(("x\r\n" * 100)[:120] + "...")),
     ],

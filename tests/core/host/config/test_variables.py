@@ -81,7 +81,9 @@ def test_expand_server_stdio_expands_all_its_texts() -> None:
 
 
 def test_expand_server_remote_ignores_texts_of_a_program() -> None:
-    server = expand({"url": "${URL}/m", "headers": {"H": "b ${A}"}, "env": {"B": "${UNSET}"}})
+    entry = {"url": "${URL}/m", "headers": {"H": "b ${A}"}, "env": {"B": "${UNSET}"}}
+    server = expand({**entry, "args": ["${UNSET}"]})
+    assert server.config.args == ("${UNSET}",)
     assert (server.url, server.headers) == ("https://example.com/m", {"H": "b 1"})
     assert (server.command, server.args, server.env) == (None, (), {})
 

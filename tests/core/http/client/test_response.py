@@ -143,6 +143,7 @@ PLAIN, JSON = "text/plain", "application/json"
             '503 Service Unavailable; try again after Fri, 31 Dec 1999 23:59:59 GMT ({"detail":1})',
             BUSY,
         ),
+        (501, "", b"", {}, "501 Not Implemented", REFUSED),
         (504, "", b"", {},
             "504 Gateway Timeout: the server behind it does not answer; try again later", BUSY),
         (403, "", b"", {},

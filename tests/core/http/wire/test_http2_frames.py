@@ -313,6 +313,11 @@ def receive_large(watch: FrameWatch) -> None:
     watch.receive(frame(DATA, 0, 1, bytes(64)) * 3, -1.0)
 
 
+def receive_last(watch: FrameWatch) -> None:
+    """The last frames of streams count by their whole length, if they have no padding."""
+    watch.receive(frame(DATA, END_STREAM, 1, bytes(64)) * 3, -1.0)
+
+
 LATE = b"frames for closed streams"  # which h2 reports
 RESET, PINGED, UPDATED, CRUMB = (
     FLOODS[name][0] for name in ("resets", "pings", "windows", "crumbs")
@@ -323,6 +328,7 @@ EARNED: dict[str, tuple[Callable[[FrameWatch], None], bytes, int, int]] = {
     "idle frames by streams": (complete, PINGED, 200, 3),
     "small frames by streams": (complete, CRUMB, 1_000, 3),
     "small frames by large ones": (receive_large, CRUMB, 1_000, 12),
+    "small frames by last ones": (receive_last, CRUMB, 1_000, 12),
     "late frames by streams": (complete, LATE, 1_000, 192),
     "updates by data": (lambda watch: watch.data_sent(3), UPDATED, 1_000, 24),
 }

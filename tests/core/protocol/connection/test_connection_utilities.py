@@ -155,6 +155,17 @@ def test_send_log_before_handshake_sends_nothing() -> None:
 # -- The limit on tool calls -----------------------------------------------------------------------
 
 
+def test_rate_of_tool_calls_goes_by_the_time_of_each_way_to_receive() -> None:
+    harness = server(D, tool_calls=Rate(per_second=1, burst=1))
+    conn = harness.conn
+    conn.receive_data(line(call(1)), 0.0)
+    assert type_names(harness.events()) == ["RequestReceived"]
+    conn.receive_message(encoded(call(2)), 1.0)
+    assert type_names(harness.events()) == ["RequestReceived"]
+    conn.receive_parsed(parse_body(encoded(call(3)), Limits()), 2.0, MessageContext())
+    assert type_names(harness.events()) == ["RequestReceived"]
+
+
 @pytest.mark.requirement("DEC-13", "TOOL-24")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_tool_calls_over_rate_rejected_as_busy(version: str) -> None:

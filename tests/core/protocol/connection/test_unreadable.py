@@ -325,6 +325,17 @@ def test_likely_response_gives_a_second_for_the_real_one(line: Any) -> None:
     assert still_answers(harness, first)
 
 
+@pytest.mark.parametrize("end", [b'"}}', b'"},"id":%d}'])
+def test_end_of_a_line_over_limit_leaves_other_doubts(end: bytes) -> None:
+    """Its end shows whose response it is, or that it is any other's; a likely response stays."""
+    harness, (first, second) = waiting_client(2)
+    harness.receive(IN_DOUBT[0] % second)
+    harness.receive_bytes(b'{"result":{"a":"' + b"x" * LIMIT)
+    found = failures(harness.receive_bytes((end % first if b"%" in end else end) + b"\n"))
+    assert found.keys() == {first}
+    assert still_answers(harness, second)
+
+
 @pytest.mark.parametrize("line", IN_DOUBT)
 def test_likely_response_fails_its_request_after_a_second(line: Any) -> None:
     harness, (first, second) = waiting_client(2)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
+from msgspec.structs import astuple
 
 from mcp_core import Limits
 from mcp_core.protocol.jsonrpc._body import DecodedParams, parse_body
@@ -172,3 +173,8 @@ def test_incoming_random_bytes_never_raise_or_accumulate(chunks: list[bytes]) ->
         for found in summaries(intake):
             assert isinstance(found, str)
         assert len(intake) <= 64 + 1
+
+
+def test_message_of_which_nothing_is_known_has_no_context() -> None:
+    assert astuple(NO_CONTEXT) == (None, None, None, None, None)
+    assert MessageContext() == NO_CONTEXT

@@ -262,3 +262,15 @@ def test_method_initialize_requires_three_params(version: str, missing: str) -> 
 
 def test_methods_that_are_not_idempotent() -> None:
     assert {row.name for row in METHODS if row.non_idempotent} == {"tools/call", "tasks/update"}
+
+
+def read_or_reason(method: Method, data: bytes) -> Any:
+    try:
+        return method.read_params(data)
+    except InvalidPayload as exc:
+        return str(exc)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_params_that_are_null_are_read_as_absent_ones(method: Method) -> None:
+    assert read_or_reason(method, b"null") == read_or_reason(method, b"{}")

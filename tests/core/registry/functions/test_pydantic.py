@@ -692,11 +692,19 @@ def test_type_without_a_schema_of_json_is_refused_at_once() -> None:
         PydanticType(Callable[[], int], "x")
 
 
+@dataclasses.dataclass
+class Branch:
+    """A type that contains itself."""
+
+    branches: list["Branch"]
+
+
 @pytest.mark.parametrize(
     ("annotation", "runs"),
     [
         (int, False),
         (Item, False),
+        (Branch, False),
         (Annotated[int, AfterValidator(abs)], True),
         (list[Annotated[int, BeforeValidator(abs)]], True),
         (pydantic.Json, True),

@@ -117,6 +117,21 @@ def test_values_are_replaced_up_to_100_levels_deep(
     assert found == ("order-2" if is_applied else "order-1")
 
 
+@pytest.mark.parametrize(("depth", "is_learned"), [(49, True), (50, False)])
+def test_values_in_input_requests_of_other_keys_are_learned_as_deep(
+    depth: int, is_learned: bool
+) -> None:
+    """Each of them is two levels."""
+    mapping = ValueMapping()
+    recorded: Any = {"a": "order-1"}
+    live: Any = {"a": "order-2"}
+    for _ in range(depth):
+        recorded = {"inputRequests": {"old": {"method": "m", "params": recorded}}}
+        live = {"inputRequests": {"new": {"method": "m", "params": live}}}
+    mapping.learn(recorded, live)
+    assert mapping.apply("order-1") == ("order-2" if is_learned else "order-1")
+
+
 @pytest.mark.parametrize(("depth", "is_learned"), [(100, True), (101, False)])
 @pytest.mark.parametrize("is_list", [True, False])
 def test_values_are_learned_up_to_100_levels_deep(
