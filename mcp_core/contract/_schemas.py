@@ -224,7 +224,7 @@ def new_members(old: Any, new: Any, *, steps: int = MAX_STEPS) -> tuple[list[tup
         return [], steps
     try:
         found = _SchemaComparison(*roots, Direction(is_input=True)).find_undescribed()
-    except (TooComplex, RecursionError, OverflowError):
+    except (TooComplex, RecursionError):
         found = []
     return found, max(min(root.steps for root in roots), 0)
 

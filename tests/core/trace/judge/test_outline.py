@@ -48,6 +48,7 @@ def request(method: Any = "tools/list", params: Any = None, **others: Any) -> di
         (request(params={}, jsonrpc="1.0"), "request jsonrpc:string"),
         (request(params={}, jsonrpc=...), "request jsonrpc:absent"),
         (request(params={}, acme=[]), "request *:any"),
+        (request(params={}, acme=[], result={}), "request *:any"),
         (request(params={}, result={}), "request result:object"),
         (request("notifications/initialized", {}, id=...), "notification"),
         (request("notifications/initialized", [], id=...), "notification params:array"),

@@ -386,6 +386,10 @@ OF_HEADERS: Final[list[Row]] = [
     ("HDR-6", E, encoded(*headers.listed(headers.tool(headers.REGION, "café")),
                          said=headers.called(name="café", headers=headers.LATIN, region="west")),
      "not judged"),
+    ("HDR-6", E, encoded(*headers.listed(headers.tool(headers.REGION, "café")),
+                         said=headers.called(name="café", region="west",
+                                             headers={**headers.LATIN, **headers.WEST})),
+     "fails"),
     ("HDR-6", E, encoded(said=CAFE_PROMPT), "fails"),
     # An argument that can't be in a header, and another one that should be
     ("HDR-7", E, [*TWO, headers.called(a=1.5, region="west")], "fails"),

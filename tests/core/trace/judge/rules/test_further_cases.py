@@ -436,6 +436,8 @@ LAST: Final[list[tuple[str, str, list[Sent], Verdict]]] = [
     ("TOOL-23", D, [*lists.tools(1, "a"), *lists.tools(2, "b")], "not judged"),
     ("TOOL-23", D, [*BEGIN, *lists.tools(1, "a"), CHANGED], "passes"),
     ("PRM-5", D, [*BEGIN, *lists.tools(1, "a"), CHANGED], "not judged"),
+    ("MRTR-6", E, [C(call(1)), rounds.required(requestState="s"), rounds.retry(2)], "not judged"),
+    ("PING-1", D, [*BEGIN, C(ask(9, "ping")), S(result(9, resultType="complete"))], "passes"),
 ]  # fmt: skip
 
 
