@@ -1627,4 +1627,10 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "if True:\n    ...",
         "an empty piece adds nothing",
     ),
+    Equivalent(
+        "mcp_core/trace/judge/_shapes.py::_Revision._array.check",
+        "if item is not None:\n    ...",
+        "if True:\n    ...",
+        "no shape has an array of anything",
+    ),
 )

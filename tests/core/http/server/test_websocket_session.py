@@ -9,15 +9,25 @@ from typing import Any
 import pytest
 from msgspec import json
 
+from mcp_core import DIALECTS, NEED_DATA, Peer, PeerReady
 from mcp_core.auth import Grant
-from mcp_core.http import Close, EndpointAuth, HostOriginPolicy, HttpLimits, PlainResponse
+from mcp_core.http import (
+    Close,
+    EndpointAuth,
+    HostOriginPolicy,
+    HttpLimits,
+    PlainResponse,
+    RequestHead,
+)
 from mcp_core.http.server._websocket_session import WebSocketSessions
+from mcp_core.types import ClientCapabilities
 from tests.core.auth.minting import NOW
 from tests.core.http.hosts import ANYWHERE, HOSTS, LISTED, LOOPBACK, ORIGINS
 from tests.core.http.server.test_auth import READ, AuthHarness, counting, decoded, guard
 from tests.harness.wire.router import (
     HOST,
     D,
+    E,
     initialize,
     meta,
     request,
@@ -57,6 +67,16 @@ def test_upgrade_with_a_fault_is_rejected(changed: dict[str, bytes | None], stat
 def test_upgrade_with_a_repeated_header_is_rejected() -> None:
     reply = WebSocketHarness().ask_for_socket([*UPGRADE, HOST])
     assert (reply.status, b"host stands twice" in reply.body) == (400, True)
+
+
+def test_client_that_only_listens_is_known_from_its_upgrade_on() -> None:
+    """It speaks the newest revision until it says otherwise."""
+    router = WebSocketHarness().router
+    exchange = router.begin(RequestHead(b"GET", b"/mcp", UPGRADE), 0.0, may_upgrade=True)
+    found = router.next_event()
+    assert isinstance(found, tuple)
+    assert found == (exchange.conversation, PeerReady(Peer(DIALECTS[E], ClientCapabilities())))
+    assert router.next_event() is NEED_DATA
 
 
 def test_upgrade_from_the_own_origin_is_accepted() -> None:

@@ -43,7 +43,14 @@ from tests.core.trace.judge.rules.http import (
     sent,
 )
 from tests.core.trace.judge.rules.http import event as streamed
-from tests.core.trace.judge.rules.messages import META_E, SAMPLE, SERVED, TEXT, discovered
+from tests.core.trace.judge.rules.messages import (
+    META_E,
+    SAMPLE,
+    SAMPLED,
+    SERVED,
+    TEXT,
+    discovered,
+)
 from tests.core.trace.judge.rules.utilities import AS_TASK_D, TASK_D, TASK_ID, TOOL, call, cancel
 
 Verdict = Literal["fails", "perhaps", "passes", "not judged"]
@@ -453,3 +460,20 @@ def test_rule_judges_by_its_conditions(
         assert verdict == ("fails" if any(each.is_certain for each in mine) else "perhaps"), mine
     else:
         assert verdict == ("passes" if judged.opportunities[row] else "not judged")
+
+
+@pytest.mark.parametrize(
+    ("params", "sides"),
+    [
+        ({}, set()),
+        ({"tools": []}, {"server", "client"}),
+        ({"toolChoice": {}}, {"server", "client"}),
+    ],
+)
+def test_sampling_with_undeclared_tools_fails_its_request_and_its_result(
+    params: dict[str, Any], sides: set[str]
+) -> None:
+    asked = S(ask(1, "sampling/createMessage", **SAMPLE["params"], **params))
+    begin = Start(D, {"sampling": {}}).messages()
+    found, _ = judge(None, [*begin, asked, C(SAMPLED)], D)
+    assert {each.side for each in found if each.row == "SAMP-5"} == sides
