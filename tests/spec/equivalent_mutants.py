@@ -1633,4 +1633,10 @@ EQUIVALENTS: tuple[Equivalent, ...] = (
         "if True:\n    ...",
         "no shape has an array of anything",
     ),
+    Equivalent(
+        "mcp_core/runtime/_time_limit.py::run_in_time",
+        "return outcome[0]",
+        "return outcome[-1]",
+        "it is a tuple of one",
+    ),
 )

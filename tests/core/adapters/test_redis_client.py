@@ -10,6 +10,7 @@ import ssl
 import threading
 import time
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -20,7 +21,7 @@ from coredis.connection import TCPLocation
 
 from mcp_core._redis_calls import RedisCall, probe
 from mcp_core.adapters import _redis_client
-from mcp_core.adapters._redis_client import RedisClient
+from mcp_core.adapters._redis_client import RedisClient, StreamRead
 from mcp_core.adapters._redis_errors import RedisFailure, explained
 from tests.core.adapters.redis_runs import RUNS, pause, run_trio, soon
 from tests.fakes.redis_peer import CLOSE, RedisPeer, bulk, error
@@ -666,6 +667,10 @@ def test_primary_is_asked_of_sentinel_for_each_connection(run: Any) -> None:
         assert repr(client) == "RedisClient('primary', name='a')"
 
 
+def test_read_of_a_stream_that_is_not_there_has_nothing(run: Any) -> None:
+    assert StreamRead() == (None, None, ())
+
+
 @pytest.mark.filterwarnings("ignore:Unclosed:ResourceWarning")  # of a cluster's client
 def test_client_that_cannot_be_used_is_refused(run: Any) -> None:
     for made, text in (
@@ -673,6 +678,9 @@ def test_client_that_cannot_be_used_is_refused(run: Any) -> None:
         (coredis.Redis(noreply=True), "hears no response"),
         (object(), "not object"),
         (None, "not NoneType"),
+        # Half of a pool of coredis
+        (SimpleNamespace(connection_pool=SimpleNamespace(connection_kwargs={})), "not Simple"),
+        (SimpleNamespace(connection_pool=SimpleNamespace(connection_class=int)), "not Simple"),
     ):
         with pytest.raises(TypeError, match=text):
             RedisClient(made, "a")  # type: ignore[arg-type]

@@ -85,3 +85,12 @@ def test_recording_without_a_time_has_days_and_no_clock(at: str) -> None:
 def test_time_without_a_zone_is_utc() -> None:
     assert RecordingTime("2026-07-28T10:30:00", 10).has(SECONDS + 86_400)
     assert not RecordingTime("2026-07-28T10:30:00", 10).has(SECONDS + 86_401)
+
+
+@pytest.mark.parametrize(
+    ("day", "is_near"), [("25", False), ("26", True), ("30", True), ("31", False)]
+)
+def test_date_within_two_days_is_near_a_recording(day: str, is_near: bool) -> None:
+    text = f"2026-07-{day}T01:02:03Z"
+    found = RecordingTime("2026-07-28T00:00:00+00:00", 10).mask(text, str)
+    assert found == ("‹time›" if is_near else text)
