@@ -21,7 +21,7 @@ from coredis.connection import TCPLocation
 
 from mcp_core._redis_calls import RedisCall, probe
 from mcp_core.adapters import _redis_client
-from mcp_core.adapters._redis_client import RedisClient, StreamRead
+from mcp_core.adapters._redis_client import RedisClient
 from mcp_core.adapters._redis_errors import RedisFailure, explained
 from tests.core.adapters.redis_runs import RUNS, pause, run_trio, soon
 from tests.fakes.redis_peer import CLOSE, RedisPeer, bulk, error
@@ -390,6 +390,25 @@ def test_refused_command_is_no_outage(run: Any) -> None:
         with_client(run, peer, main)
 
 
+def test_refused_command_ends_an_outage(run: Any) -> None:
+    """The server responds, so the next command isn't held back."""
+    with RedisPeer(lambda command: error("LOADING Redis is loading")) as peer:
+
+        async def main(client: RedisClient, runtime: Any) -> None:
+            for _ in range(3):
+                with pytest.raises(RedisFailure, match="loading its data"):
+                    await client.execute("PING")
+            peer.respond = lambda command: error("OOM command not allowed")
+            runtime.clock.ahead += 1.1
+            for _ in range(2):
+                with pytest.raises(RedisFailure, match="no memory"):
+                    await client.execute("SET", "a", "b")
+            assert len(peer.commands) == 5
+            assert runtime.warnings[1].endswith("responds again")
+
+        with_client(run, peer, main)
+
+
 def test_replica_is_left_for_a_new_connection(run: Any) -> None:
     """After a failover the address, or Sentinel, may lead elsewhere."""
     with RedisPeer(lambda command: error("READONLY You can't write")) as peer:
@@ -667,8 +686,21 @@ def test_primary_is_asked_of_sentinel_for_each_connection(run: Any) -> None:
         assert repr(client) == "RedisClient('primary', name='a')"
 
 
-def test_read_of_a_stream_that_is_not_there_has_nothing(run: Any) -> None:
-    assert StreamRead() == (None, None, ())
+def test_connection_counts_the_commands_under_way_and_their_bytes(run: Any) -> None:
+    async def main(runtime: Any) -> None:
+        connection = _redis_client._RedisConnection(runtime)
+        counts = []
+        for change, size in (
+            (connection.start_use, 5),
+            (connection.start_use, 7),
+            (connection.end_use, 5),
+            (connection.end_use, 7),
+        ):
+            change(size)
+            counts.append((connection.uses, connection.sending))
+        assert counts == [(1, 5), (2, 12), (1, 7), (0, 0)]
+
+    run(main)
 
 
 @pytest.mark.filterwarnings("ignore:Unclosed:ResourceWarning")  # of a cluster's client

@@ -49,6 +49,7 @@ def test_url_is_read(url: str, shown: str, parts: dict[str, object]) -> None:
         ("redis://:hunter2@host:99999", "cannot be read"),
         ("redis://hunter2@host", "a user and no password"),
         ("redis://:hun#ter2@host", "begin|no host|cannot be read|%23"),
+        ("redis://:hunter2@host#x", "it has a #"),
         ("redis://:hunter2@host/x", "number of a database"),
         ("redis://:hunter2@host/1/2", "number of a database"),
         ("redis://:hunter2@host/1234567890", "number of a database"),

@@ -37,6 +37,7 @@ PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
         ({"traceparent": PARENT, "tracestate": "a=\r\n"}, {"traceparent": PARENT}),
         ({"traceparent": PARENT, "tracestate": 5}, {"traceparent": PARENT}),
         ({"traceparent": PARENT, "tracestate": ""}, {"traceparent": PARENT}),
+        ({"traceparent": PARENT, "tracestate": "a"}, ...),
         ({"traceparent": PARENT, "tracestate": "a" * 512}, ...),
         ({"traceparent": PARENT, "tracestate": "a" * 513}, {"traceparent": PARENT}),
         ({"baggage": "é"}, {}),

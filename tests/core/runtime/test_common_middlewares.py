@@ -152,6 +152,7 @@ def test_rate_limit_lets_a_request_through_after_the_time_that_its_error_names()
         ({"principal": "ada"}, {"principal": "ada"}, True),
         ({"principal": "ada"}, {"principal": "bob"}, False),
         ({"principal": "ada"}, {}, False),
+        ({}, {"principal": "None"}, False),
         ({"address": "192.0.2.1"}, {"address": "192.0.2.1"}, True),
         ({"address": "192.0.2.1"}, {"address": "192.0.2.2"}, False),
         ({"address": "192.0.2.1"}, {}, False),

@@ -523,6 +523,19 @@ def test_tasks_of_an_owner_that_cannot_be_removed_are_removed_ten_seconds_later(
 # -- The shutdown ----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("durable", [True, False])
+def test_shutdown_waits_for_the_tasks_of_a_durable_store_alone(durable: bool) -> None:
+    """The others end with the process."""
+
+    async def main(stage: ServiceStage) -> None:
+        await stage.start()
+        began = trio.current_time()
+        await stage.service._shut_down(7.0)
+        assert trio.current_time() - began == (7.0 if durable else 0.0)
+
+    play(main, durable=durable)
+
+
 @pytest.mark.parametrize(
     ("grace", "ends_after", "seconds"), [(0.0, 9, 0), (7.0, 9, 7), (7.0, 3, 3)]
 )
